@@ -177,6 +177,15 @@ async def test_an_oversized_message_is_refused_with_a_word(gateway: ChannelGatew
     assert await gateway.gateway.context.sessions.search(limit=5) == []
 
 
+async def test_half_characters_and_nul_harm_nothing(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    await gateway.pair_telegram(telegram)
+    telegram.say("/status \ud800 \0")
+    telegram.say("\ud83d \0 hello", document={"file_id": "\udfff", "file_name": "\ud800\0", "file_size": 1})
+    telegram.say("/help")
+    await until(lambda: any("/undo" in text for text in telegram.texts()))
+    assert (await gateway.row()).state == "ok"
+
+
 async def test_a_flood_of_the_owners_own_is_limited_and_told_once(
     gateway: ChannelGateway, telegram: TelegramDouble
 ) -> None:

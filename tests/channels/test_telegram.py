@@ -177,3 +177,19 @@ async def test_in_quiet_hours_only_answers_to_the_owner_are_sent(
     telegram.say("/status")
     await until(lambda: any("wait for you" in text for text in telegram.texts()))
     assert not any("At night" in text for text in telegram.texts())
+
+
+async def test_a_channel_that_is_added_again_is_not_told_of_the_time_between(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    await gateway.finish_turn("done", title="Before")
+    await until(lambda: any("Before" in text for text in telegram.texts()))
+    removed = await gateway.gateway.http.delete("/v1/channels/telegram", headers=gateway.headers)
+    assert removed.status_code == 200
+    await gateway.finish_turn("done", title="Between")
+    telegram.sent.clear()
+    await gateway.pair_telegram(telegram)
+    await gateway.finish_turn("done", title="After")
+    await until(lambda: any("After" in text for text in telegram.texts()))
+    assert not any("Between" in text or "Before" in text for text in telegram.texts())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from freehold.agents.sessions.owner_command import runs_command
 from freehold.agents.sessions.reach import Answer
+from freehold.agents.sessions.rows import SessionRow
 from freehold.agents.sessions.service import SessionService
 from freehold.agents.visible_text import make_visible
 from freehold.channels.contract import MAX_INCOMING_TEXT, IncomingMessage, OwnerChannel
@@ -203,14 +204,17 @@ class OwnerCommands:
 
     async def _status(self) -> Reply:
         rows = await self._sessions.search(limit=50)
+        return Reply(await asyncio.to_thread(self._word_status, rows))
+
+    def _word_status(self, rows: list[SessionRow]) -> str:
         lines = []
         if self._services.models.stopped is not None:
             lines.append("The kill switch is on: no agent works.")
         for state, words in (("working", "Works"), ("queued", "Waits to start"), ("needs_you", "Needs you")):
             lines += [f"{words}: {show_title(one.title, self._mask)}" for one in rows if one.status == state][:10]
-        pending = len(await asyncio.to_thread(self._sessions.dependencies.approvals.store.list_pending))
+        pending = len(self._sessions.dependencies.approvals.store.list_pending())
         lines.append(f"{pending} request{'' if pending == 1 else 's'} wait{'s' if pending == 1 else ''} for you.")
-        return Reply("\n".join(lines))
+        return "\n".join(lines)
 
     async def _take_back(self, row: ChannelRow, received: ReceivedMessage, rest: str) -> Reply:
         """First shows what it would do. `/undo yes` does that, and nothing else than what was shown."""
@@ -218,7 +222,8 @@ class OwnerCommands:
         if rest.lower() not in ("yes", "y"):
             plan = await keeper.call(PlanUndo(), timeout=RESTORE_TIMEOUT)
             self._undo[row.name] = _PlannedUndo(plan, self._clock() + CONFIRM_TIME)
-            return Reply(f"{self._show(plan)}\nSend /undo yes within five minutes to do this.")
+            shown = await asyncio.to_thread(self._show, plan)
+            return Reply(f"{shown}\nSend /undo yes within five minutes to do this.")
         planned = self._undo.pop(row.name, None)
         if received.begun:
             return Reply("Freehold was restarted while it took back a change. Look at the page: History.")
@@ -227,9 +232,8 @@ class OwnerCommands:
         plan = await keeper.call(PlanUndo(), timeout=RESTORE_TIMEOUT)
         if plan != planned.plan:
             self._undo[row.name] = _PlannedUndo(plan, self._clock() + CONFIRM_TIME)
-            return Reply(
-                f"The files have changed meanwhile. Now it would do this:\n{self._show(plan)}\nSend /undo yes."
-            )
+            shown = await asyncio.to_thread(self._show, plan)
+            return Reply(f"The files have changed meanwhile. Now it would do this:\n{shown}\nSend /undo yes.")
         author = RequestAuthor(by="owner", via="channel")
         report = await keeper.call(UndoChanges(who=author), timeout=RESTORE_TIMEOUT)
         return Reply(f"Done: {report.summary} You can undo this too.")

@@ -13,6 +13,11 @@ MAX_INCOMING_TEXT = 16_000
 MAX_ATTACHMENTS = 10
 
 
+def read_text(text: object) -> str:
+    """Text of others as it can be stored: without half characters and NUL. Empty for anything that is no text."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode() if isinstance(text, str) else ""
+
+
 class ChannelAway(Exception):
     """The channel cannot be used now. `wait`: seconds for which its server asks."""
 

@@ -21,6 +21,7 @@ from freehold.channels.contract import (
     OutgoingMessage,
     OwnerAddress,
     PairingOffer,
+    read_text,
 )
 from freehold.channels.http_calls import HttpCaller
 from freehold.channels.kinds import FindSecret, MatrixSettings, max_text
@@ -32,6 +33,7 @@ MAX_REPLY = 8 * 1024 * 1024
 MAX_EVENTS = 50
 _USER = re.compile(r"@[^\s:]{1,200}:[A-Za-z0-9.:\[\]-]{1,200}", re.ASCII)
 _ROOM = re.compile(r"![^\s/?#]{1,250}", re.ASCII)
+_EVENT = re.compile(r"\$[\x21-\x7e]{1,299}", re.ASCII)
 _MEDIA = re.compile(r"mxc://([A-Za-z0-9.:-]{1,255})/([A-Za-z0-9_-]{1,255})", re.ASCII)
 _CLIENT = "/_matrix/client/v3"
 _FILES = frozenset({"m.file", "m.image", "m.audio", "m.video"})
@@ -103,7 +105,7 @@ class MatrixChannel:
         path = f"{_CLIENT}/rooms/{quote(owner.chat, safe='')}/send/m.room.message/{quote(message.key, safe='')}"
         sent = await self._call("PUT", path, content, is_message=True)
         event = sent.get("event_id")
-        return event if isinstance(event, str) and len(event) <= 300 else None
+        return event if isinstance(event, str) and _EVENT.fullmatch(event) else None
 
     async def receive(self, cursor: str | None) -> IncomingBatch:
         """Messages of all our rooms: those that are not in the owner's are strangers to the caller."""
@@ -195,15 +197,16 @@ def _read_event(room: str, event: dict[str, Any]) -> IncomingMessage | None:
     if (
         event.get("type") != "m.room.message"
         or not isinstance(id, str)
-        or not 0 < len(id) <= 300
+        or _EVENT.fullmatch(id) is None
         or not isinstance(sender, str)
+        or _USER.fullmatch(sender) is None
         or type(at) is not int
         or not isinstance(text, str)
         or relation.get("rel_type") == "m.replace"
     ):
         return None
     reply_to = _object(relation.get("m.in_reply_to")).get("event_id")
-    reply = reply_to if isinstance(reply_to, str) and len(reply_to) <= 300 else None
+    reply = reply_to if isinstance(reply_to, str) and _EVENT.fullmatch(reply_to) else None
     # The server of the sender says when it was sent. It cannot be in the future.
     moment = min(at / 1000, time.time())
     if kind in _FILES:
@@ -211,9 +214,10 @@ def _read_event(room: str, event: dict[str, Any]) -> IncomingMessage | None:
         size = _object(content.get("info")).get("size")
         if not isinstance(media, str) or not isinstance(name, str):
             return None
-        file = IncomingAttachment(media[:600], name[:200], size if type(size) is int else 0)
-        caption = text if text != name else ""
+        file = IncomingAttachment(read_text(media)[:600], read_text(name)[:200], size if type(size) is int else 0)
+        caption = read_text(text) if text != name else ""
         return IncomingMessage(id, sender, room, caption, moment, reply, (file,))
     if kind != "m.text":
         return None
-    return IncomingMessage(id, sender, room, _QUOTED.sub("", text) if reply else text, moment, reply)
+    words = read_text(text)
+    return IncomingMessage(id, sender, room, _QUOTED.sub("", words) if reply else words, moment, reply)

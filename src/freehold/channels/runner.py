@@ -12,6 +12,7 @@ from freehold.channels.reception import ChannelReception, ReceptionHandlers
 from freehold.channels.section import ChannelsSection
 from freehold.channels.store import ChannelRow
 from freehold.errors import FreeholdError
+from freehold.observe.logs import log_unexpected
 
 if TYPE_CHECKING:
     from freehold.channels.service import ChannelService
@@ -83,7 +84,11 @@ class ChannelRunner:
             if received is None:
                 await self._stored.wait()
                 continue
-            reply = await self._commands.carry_out(self._row, self._channel, received)
+            try:
+                reply = await self._commands.carry_out(self._row, self._channel, received)
+            except Exception as error:  # it would be tried again and again
+                log_unexpected(error, "a message of the owner cannot be carried out")
+                reply = Reply("Freehold has an error and could not carry this out. freehold logs shows it.")
             if reply is not None:
                 await self._tell(received.message, reply)
             await asyncio.to_thread(self._service.received.finish, name, received.message.id)

@@ -56,7 +56,12 @@ class ChannelService:
             writer: asyncio.Task[None] | None = None
             while True:
                 self._changed.clear()
-                rows = {row.name: row for row in await asyncio.to_thread(self.store.list)}
+                try:
+                    rows = {row.name: row for row in await asyncio.to_thread(self.store.list)}
+                except FreeholdError as error:
+                    log.warning("the channels cannot be read", extra={"error": error.message})
+                    await asyncio.sleep(RESTART_DELAY)
+                    continue
                 for name, (before, task) in list(running.items()):
                     if name not in rows or _identity(rows[name]) != _identity(before):
                         task.cancel()

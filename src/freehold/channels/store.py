@@ -142,7 +142,7 @@ class ChannelStore:
 
 
 def set_owner(tx: Transaction, name: str, owner: OwnerAddress, now: float, *, who: str) -> None:
-    """The channel is paired. The first one that is: what happens from now on is told."""
+    """The channel is paired. When no other one is, what happens from now on is told, and nothing from before."""
     tx.execute(
         "UPDATE channels_channel SET sender = ?, chat = ?, paired = ? WHERE name = ?",
         (owner.sender, owner.chat, now, name),
@@ -151,7 +151,10 @@ def set_owner(tx: Transaction, name: str, owner: OwnerAddress, now: float, *, wh
     # What waited was for whoever was paired before.
     tx.execute("DELETE FROM channels_message WHERE channel = ?", (name,))
     tx.execute(
-        "INSERT INTO channels_position (only_row, seq) SELECT 1, seq FROM head WHERE true ON CONFLICT DO NOTHING"
+        "INSERT INTO channels_position (only_row, seq) SELECT 1, seq FROM head WHERE true ON CONFLICT DO UPDATE"
+        " SET seq = excluded.seq WHERE NOT EXISTS"
+        " (SELECT 1 FROM channels_channel WHERE sender IS NOT NULL AND name <> ?)",
+        (name,),
     )
     tx.append("channels.paired", {"channel": name, "owner": owner.sender[:200]}, who=who)
 

@@ -16,6 +16,7 @@ from freehold.channels.contract import (
     OutgoingMessage,
     OwnerAddress,
     PairingOffer,
+    read_text,
 )
 from freehold.channels.http_calls import HttpCaller
 from freehold.channels.kinds import FindSecret, TelegramSettings, max_text
@@ -152,7 +153,7 @@ def _read_message(found: object) -> IncomingMessage | None:
         str(number),
         str(who),
         str(where),
-        text if isinstance(text, str) else "",
+        read_text(text),
         float(at),
         str(reply_to) if type(reply_to) is int else None,
         tuple(_read_attachments(found))[:MAX_ATTACHMENTS],
@@ -168,5 +169,5 @@ def _read_attachments(found: dict[str, Any]) -> list[IncomingAttachment]:
     for file in files:
         id, name, size = file.get("file_id"), file.get("file_name", "file"), file.get("file_size", 0)
         if isinstance(id, str) and 0 < len(id) <= 300 and isinstance(name, str) and type(size) is int:
-            made.append(IncomingAttachment(id, name[:200], size))
+            made.append(IncomingAttachment(read_text(id), read_text(name)[:200], size))
     return made

@@ -52,7 +52,7 @@ class WebPushChannel:
         """To all browsers. It counts as sent when one has it; a browser that is gone is forgotten."""
         found = await asyncio.to_thread(self._subscriptions.list)
         if not found:
-            raise ChannelAway("no browser gets messages")
+            raise ChannelRefused("no browser gets messages")
         key = await asyncio.to_thread(self._subscriptions.read_key)
         tag = encode_url(sha256(message.key.encode()).digest()[:16])
         text = message.text if len(message.text) <= self.max_text else message.text[: self.max_text - 1] + "…"
@@ -64,10 +64,9 @@ class WebPushChannel:
         outcomes = await asyncio.gather(*(self._push(one, data, tag, key) for one in found), return_exceptions=True)
         if any(outcome is None for outcome in outcomes):
             return tag
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        return tag
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        # One that may have it later is a reason to try again.
+        raise next((one for one in failures if isinstance(one, ChannelAway)), failures[0])
 
     async def receive(self, cursor: str | None) -> IncomingBatch:
         raise ChannelAway("push messages go one way")
@@ -96,7 +95,7 @@ class WebPushChannel:
         )
         if status in _GONE:
             await asyncio.to_thread(self._subscriptions.remove, to.id)
-            raise ChannelAway("a browser does not get messages any more")
+            raise ChannelRefused("a browser does not get messages any more")
         if status in (400, 401, 403, 413):
             raise ChannelRefused(f"the push service answers {status}")
         if not 200 <= status < 300:
