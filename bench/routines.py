@@ -4,17 +4,23 @@ Figures depend on what else the machine does: look at the load first.
 """
 
 import asyncio
+import base64
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx2
 from tests.agents.session_harness import SessionHarness
+from tests.gateway.running_gateway import running_gateway
 from tests.routines.crash_driver import LineWork
 from tests.support.condition import until
 
@@ -26,6 +32,7 @@ from freehold.routines.routine_store import RoutineStore
 from freehold.routines.run_store import RunEnd
 from freehold.routines.section import RoutineSection
 from freehold.routines.service import RoutineService
+from freehold.slots.events.webhook import sign
 from freehold.timeline import Timeline
 
 SLEEPING = 10_000
@@ -34,6 +41,10 @@ MEMORY_AIM = 5.0
 """MB for all of them."""
 START_AIM = 50.0
 """Milliseconds from due to started, at the 95th percentile."""
+FLOOD_RATE = 1_000
+SENDERS = 8
+API_AIM = 50.0
+"""Milliseconds at the 99th percentile, while so many requests a second come from one address."""
 PROCESSOR_AIM = 0.1
 """Percent of one core. What is below cannot be told from the noise of the clock."""
 
@@ -122,6 +133,79 @@ async def measure_starts(rounds: int) -> list[float]:
     return delays
 
 
+async def serve(home: Path) -> None:
+    """The part of the gateway: it says its port, a token and the secret of a hook, and serves until it is killed."""
+    async with running_gateway(home) as gateway:
+        token = gateway.token("routines", "prompt", "admin")
+        body = {"name": "hook", "routine": {"webhook": True, "prompt": "x", "overlap": "queue", "most_per_hour": 3600}}
+        await gateway.http.post("/v1/routines", json=body, headers=token)
+        made = (await gateway.http.post("/v1/routines/hook/webhook", json={}, headers=token)).json()
+        print(json.dumps({"port": gateway.port, "token": token, "secret": made["secret"]}), flush=True)
+        await asyncio.Event().wait()
+
+
+async def flood(port: int, secret: str, seconds: float) -> None:
+    """The part of the sender: signed requests over open connections, each with a message of its own."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    statuses: Counter[str] = Counter()
+    begin = time.monotonic()
+
+    async def send(sender: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        number = 0
+        while (now := time.monotonic() - begin) < seconds:
+            number += 1
+            id, at, body = f"m{sender}-{number}", int(time.time()), b'{"n": 1}'
+            head = (
+                f"POST /v1/hooks/hook HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-length: {len(body)}\r\n"
+                f"webhook-id: {id}\r\nwebhook-timestamp: {at}\r\nwebhook-signature: {sign(key, id, at, body)}\r\n\r\n"
+            )
+            writer.write(head.encode() + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            length = int(re.search(rb"content-length: (\d+)", answer)[1])  # type: ignore[index]
+            await reader.readexactly(length)
+            statuses[answer.split(b" ", 2)[1].decode()] += 1
+            await asyncio.sleep(max(0.0, number * SENDERS / FLOOD_RATE - now))
+        writer.close()
+
+    await asyncio.gather(*(send(sender) for sender in range(SENDERS)))
+    print(json.dumps({"rate": sum(statuses.values()) / seconds, "statuses": statuses}), flush=True)
+
+
+def call_api(port: int, token: dict[str, str], seconds: float) -> list[float]:
+    """How long the owner's calls take meanwhile, in milliseconds."""
+    found = []
+    with httpx2.Client(base_url=f"http://localhost:{port}", headers=token, trust_env=False) as http:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            begin = time.perf_counter()
+            http.get("/v1/routines/hook").raise_for_status()
+            found.append((time.perf_counter() - begin) * 1000)
+            time.sleep(0.01)
+    return sorted(found)
+
+
+def measure_flood(seconds: float) -> tuple[list[float], list[float], dict[str, Any]]:
+    """Calls without and with the flood, and how many requests were sent."""
+    me, where = [sys.executable, "-m", "bench.routines"], Path(__file__).parents[1]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen([*me, "serve", folder], stdout=subprocess.PIPE, text=True, cwd=where) as server,
+    ):
+        try:
+            assert server.stdout is not None
+            told = json.loads(server.stdout.readline())
+            alone = call_api(told["port"], told["token"], seconds)
+            command = [*me, "flood", str(told["port"]), told["secret"], str(seconds + 1)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=where) as sender:
+                time.sleep(1.0)
+                busy = call_api(told["port"], told["token"], seconds)
+                sent = json.loads(sender.communicate()[0])
+        finally:
+            server.kill()
+    return alone, busy, sent
+
+
 def measure(quick: bool) -> Iterator[Figure]:
     seconds = 5.0 if quick else 30.0
     empty, full = measure_sleep(0, seconds), measure_sleep(SLEEPING, seconds)
@@ -156,9 +240,25 @@ def measure(quick: bool) -> Iterator[Figure]:
         f"≤ {START_AIM:g} ms",
         late <= START_AIM,
     )
+    alone, busy, sent = measure_flood(4.0 if quick else 20.0)
+    p99 = busy[int(len(busy) * 0.99)]
+    yield Figure(
+        f"API p99 beside {sent['rate']:.0f} signed requests a second",
+        p99,
+        "ms",
+        "without them:",
+        alone[int(len(alone) * 0.99)],
+        f"< {API_AIM:g} ms",
+        p99 < API_AIM,
+    )
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["sleep"]:
         asyncio.run(sleep_and_report(Path(sys.argv[2]), float(sys.argv[3])))
-    main(__doc__ or "", measure)
+    elif sys.argv[1:2] == ["serve"]:
+        asyncio.run(serve(Path(sys.argv[2])))
+    elif sys.argv[1:2] == ["flood"]:
+        asyncio.run(flood(int(sys.argv[2]), sys.argv[3], float(sys.argv[4])))
+    else:
+        main(__doc__ or "", measure)

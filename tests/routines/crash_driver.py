@@ -30,7 +30,7 @@ class LineWork:
     async def recover(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
         return RunEnd("uncertain", error="It is not known whether the line was written")
 
-    async def settle(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
+    async def settle(self, run: RoutineRun) -> RunEnd | None:
         return None
 
     async def measure_cost(self, run: RoutineRun) -> float | None:

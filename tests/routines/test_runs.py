@@ -247,6 +247,18 @@ def test_a_clock_that_was_far_ahead_does_not_silence_a_routine(stores: StoreBenc
     assert [run.routine for run in stores.tick()] == ["often"]
 
 
+def test_a_clock_that_was_not_set_yet_decides_nothing(stores: StoreBench) -> None:
+    """A machine without a battery starts in 1970, and is told the time by the network a moment later."""
+    stores.add(cron="0 13 * * *")
+    stores.tick()
+    stores.clock.set("1970-01-02 12:59")
+    assert stores.tick() == ()
+    assert show(stores.routines.get("r").next) == "2026-06-01 13:00"
+    stores.clock.set("2026-06-01 12:30")
+    assert stores.tick() == ()
+    assert "routine.clock_set_back" not in stores.kinds()
+
+
 def test_an_interval_goes_on_when_the_clock_goes_back(stores: StoreBench) -> None:
     stores.add(every=600)
     for _ in range(3):

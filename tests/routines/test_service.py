@@ -12,6 +12,7 @@ from tests.support.condition import until
 from freehold.computer import Computer
 from freehold.egress.models import ModelUsage, TokenCounts
 from freehold.history.calls import MarkFiles
+from freehold.routines.section import RoutineSection
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -207,6 +208,20 @@ async def test_a_newer_run_replaces_one_that_still_works(harness: RoutineHarness
     await harness.until(new, "started")
     await harness.service.cancel(new.id, "owner")
     assert (await harness.until(new, "cancelled")).error == "owner ended it"
+
+
+async def test_a_run_of_a_routine_that_was_removed_or_changed_still_finds_its_end(harness: RoutineHarness) -> None:
+    removed = await harness.add_now("removed", {"run": "true"}, {"say": "end"})
+    changed = await harness.add_now("changed", {"run": "true"}, {"say": "end"})
+    parked = [await harness.until(run, "parked") for run in (removed, changed)]
+    harness.service.routines.remove("removed", who="owner")
+    harness.service.routines.add("changed", RoutineSection(webhook=True, command="true"), who="owner", replace=True)
+    await harness.crash()
+    await harness.prepared()
+    for run in parked:
+        (approval,) = harness.sessions.sessions.dependencies.approvals.store.list_pending(run.session)
+        await harness.sessions.sessions.answer(approval.id, "once", who="owner")
+        assert (await harness.until(run, "done", "failed", "uncertain", "cancelled")).state == "done"
 
 
 async def test_the_kill_switch_ends_commands_and_nothing_begins(harness: RoutineHarness) -> None:

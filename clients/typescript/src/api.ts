@@ -1461,8 +1461,28 @@ export interface RoutineRemoved {
   name: string;
 }
 
-/** One run. `data` is what the trigger told: it comes from outside. `cost` in US dollars. */
+/** One run. `cost` in US dollars. */
 export interface RoutineRun {
+  id: string;
+  number: number;
+  routine: string;
+  state: "due" | "started" | "parked" | "done" | "failed" | "uncertain" | "skipped" | "cancelled";
+  cause: string;
+  due: string;
+  begin: string;
+  attempt: number;
+  started: string | null;
+  finished: string | null;
+  session: string | null;
+  turn: number | null;
+  cost: number | null;
+  quiet: boolean;
+  result: string | null;
+  error: string | null;
+}
+
+/** `data` is what the trigger told: it comes from outside. */
+export interface RoutineRunDetails {
   id: string;
   number: number;
   routine: string;

@@ -5,7 +5,7 @@ import type {
   RoutineHook,
   RoutinePage,
   RoutineRemoved,
-  RoutineRun,
+  RoutineRunDetails,
   RoutineRunPage,
   RoutineSection,
   RoutineTimes,
@@ -42,7 +42,7 @@ export class Routines {
   }
 
   /** Begin a run now. `text` is what it is told, as data. */
-  run(name: string, text: string | null = null): Promise<RoutineRun> {
+  run(name: string, text: string | null = null): Promise<RoutineRunDetails> {
     return this.link.connection.post(`${addressOf(name)}/run`, { text });
   }
 
@@ -63,12 +63,12 @@ export class Routines {
     return this.link.connection.get(`${addressOf(name)}/runs`, { limit: 30, ...options });
   }
 
-  getRun(name: string, run: string): Promise<RoutineRun> {
+  getRun(name: string, run: string): Promise<RoutineRunDetails> {
     return this.link.connection.get(`${addressOf(name)}/runs/${encodeURIComponent(run)}`);
   }
 
   /** Idempotent. */
-  stopRun(name: string, run: string): Promise<RoutineRun> {
+  stopRun(name: string, run: string): Promise<RoutineRunDetails> {
     return this.link.connection.post(`${addressOf(name)}/runs/${encodeURIComponent(run)}/stop`, {});
   }
 

@@ -7,7 +7,7 @@ from freehold.client.models import ApiModel
 
 
 class RoutineRunInfo(ApiModel):
-    """One run. `data` is what the trigger told: it comes from outside. `cost` in US dollars."""
+    """One run. `cost` in US dollars."""
 
     id: str
     number: int
@@ -25,11 +25,16 @@ class RoutineRunInfo(ApiModel):
     quiet: bool
     result: str | None
     error: str | None
-    data: dict[str, Any]
 
     @property
     def is_finished(self) -> bool:
         return self.finished is not None
+
+
+class RoutineRunDetails(RoutineRunInfo):
+    """`data` is what the trigger told: it comes from outside."""
+
+    data: dict[str, Any]
 
 
 class RoutineRunMarkInfo(ApiModel):

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from freehold.gateway.inputs import RequestBody
-from freehold.routines.records import Routine, RoutineRun, RoutineRunState, RoutineState
+from freehold.routines.records import Routine, RoutineRun, RoutineRunState, RoutineState, RunMark
 from freehold.routines.rules import TriggerKind, WorkKind, work_of
 from freehold.routines.section import RoutineName, RoutineSection
 
@@ -37,7 +37,7 @@ class RoutineTimesBody(BaseModel):
 
 
 class RoutineRunBody(BaseModel):
-    """One run. `data` is what the trigger told: it comes from outside. `cost` in US dollars."""
+    """One run. `cost` in US dollars."""
 
     id: str
     number: int
@@ -55,6 +55,11 @@ class RoutineRunBody(BaseModel):
     quiet: bool
     result: str | None
     error: str | None
+
+
+class RoutineRunDetailsBody(RoutineRunBody):
+    """`data` is what the trigger told: it comes from outside."""
+
     data: dict[str, Any]
 
 
@@ -119,28 +124,22 @@ class HookAnswerBody(BaseModel):
 
 
 def describe_run(run: RoutineRun) -> RoutineRunBody:
-    return RoutineRunBody(
-        id=run.id,
-        number=run.number,
-        routine=run.routine,
-        state=run.state,
-        cause=run.cause,
-        due=as_moment(run.due),
-        begin=as_moment(run.begin),
-        attempt=run.attempt,
-        started=None if run.started is None else as_moment(run.started),
-        finished=None if run.finished is None else as_moment(run.finished),
-        session=run.session,
-        turn=run.turn,
-        cost=run.cost,
-        quiet=run.quiet,
-        result=run.result,
-        error=run.error,
-        data=dict(run.data),
-    )
+    return RoutineRunBody.model_validate(_values(run))
 
 
-def describe_routine(routine: Routine, recent: list[RoutineRun], cost: float) -> RoutineBody:
+def describe_run_details(run: RoutineRun) -> RoutineRunDetailsBody:
+    return RoutineRunDetailsBody.model_validate({**_values(run), "data": dict(run.data)})
+
+
+def _values(run: RoutineRun) -> dict[str, Any]:
+    moments = {
+        name: None if (moment := getattr(run, name)) is None else as_moment(moment)
+        for name in ("due", "begin", "started", "finished")
+    }
+    return {**vars(run), **moments}
+
+
+def describe_routine(routine: Routine, last: RoutineRun | None, recent: list[RunMark], cost: float) -> RoutineBody:
     return RoutineBody(
         name=routine.name,
         source=routine.source,
@@ -154,11 +153,8 @@ def describe_routine(routine: Routine, recent: list[RoutineRun], cost: float) ->
         session=routine.session,
         cost=cost,
         settings=routine.spec.model_dump(mode="json", exclude_defaults=True),
-        last=describe_run(recent[0]) if recent else None,
-        recent=[
-            RoutineRunMarkBody(id=run.id, state=run.state, due=as_moment(run.due), cost=run.cost, quiet=run.quiet)
-            for run in recent
-        ],
+        last=None if last is None else describe_run(last),
+        recent=[RoutineRunMarkBody.model_validate({**vars(mark), "due": as_moment(mark.due)}) for mark in recent],
     )
 
 

@@ -16,7 +16,7 @@ from freehold.home import Home
 from freehold.routines.section import RoutineSection
 
 if TYPE_CHECKING:
-    from freehold.routines.records import Routine, RoutineRun
+    from freehold.routines.records import Routine, RoutineRun, RunMark
     from freehold.routines.routine_store import RoutineStore
     from freehold.routines.run_store import RunStore
 
@@ -86,7 +86,7 @@ def list_(home: Home, as_json: bool) -> None:
 def _list(home: Home, as_json: bool) -> None:
     with _open(home) as runs:
         found = _read_all(runs.routines)
-        strips = {one.name: runs.list_runs(one.name, limit=STRIP) for one in found}
+        strips = {one.name: runs.list_marks(one.name, STRIP) for one in found}
     if as_json:
         click.echo(json.dumps([_as_json(one, strips[one.name]) for one in found]))
         return
@@ -118,7 +118,8 @@ def show(name: str, home: Home, as_json: bool) -> None:
     from freehold.routines.spec_text import show_spec
 
     with _open(home) as runs:
-        routine, recent = runs.routines.get(name), runs.list_runs(name, limit=STRIP)
+        routine, recent = runs.routines.get(name), runs.list_marks(name, STRIP)
+        last = next(iter(runs.list_runs(name, limit=1)), None)
         times = plan_times(routine.spec, runs.routines.clock, SHOWN_TIMES)
     if as_json:
         shown = [moment.isoformat() for moment in times]
@@ -129,8 +130,8 @@ def show(name: str, home: Home, as_json: bool) -> None:
         click.echo(_visible(routine.reason))
     click.echo(f"\n{_visible(show_spec(routine.spec), lines=True)}\n")
     _show_times(times)
-    if recent and recent[0].result:
-        click.echo(f"\nThe last result:\n{_visible(recent[0].result, lines=True)}")
+    if last is not None and last.result:
+        click.echo(f"\nThe last result:\n{_visible(last.result, lines=True)}")
 
 
 def spec_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -321,7 +322,7 @@ def _show_times(times: list[datetime]) -> None:
         click.echo(f"{moment:%a %Y-%m-%d %H:%M %Z}")
 
 
-def _line(routine: "Routine", recent: "list[RoutineRun]") -> str:
+def _line(routine: "Routine", recent: "list[RunMark]") -> str:
     following = "-" if routine.next is None else _moment(routine.next)
     strip = "".join(_MARKS[run.state] for run in recent)
     return _visible(f"{routine.name:<20} {routine.trigger:<8} {routine.state:<7} {following:<17} {strip}").rstrip()
@@ -337,7 +338,7 @@ def _visible(text: str, *, lines: bool = False) -> str:
     return make_visible(text, lines=lines)
 
 
-def _as_json(routine: "Routine", recent: "list[RoutineRun]") -> dict[str, Any]:
+def _as_json(routine: "Routine", recent: "list[RunMark]") -> dict[str, Any]:
     return {
         "name": routine.name,
         "source": routine.source,
@@ -346,7 +347,7 @@ def _as_json(routine: "Routine", recent: "list[RoutineRun]") -> dict[str, Any]:
         "trigger": routine.trigger,
         "next": routine.next,
         "settings": routine.spec.model_dump(mode="json", exclude_defaults=True),
-        "recent": [_run_as_json(run) for run in recent],
+        "recent": [vars(mark) for mark in recent],
     }
 
 

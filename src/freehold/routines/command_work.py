@@ -39,7 +39,7 @@ class CommandWork:
     async def recover(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
         return RunEnd("uncertain", error=RESTARTED)
 
-    async def settle(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
+    async def settle(self, run: RoutineRun) -> RunEnd | None:
         return None
 
     async def measure_cost(self, run: RoutineRun) -> float | None:

@@ -47,7 +47,7 @@ class PromptWork:
         await run_blocking(self._runs.note_turn, run.id, run.session, found.turn)
         return None
 
-    async def settle(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
+    async def settle(self, run: RoutineRun) -> RunEnd | None:
         if run.session is None or run.turn is None:
             return None
         try:
@@ -58,7 +58,7 @@ class PromptWork:
         if turn.state != "ended" or row.status in ("working", "queued", "needs_you"):
             return None
         end = await self._read_end(run, row)
-        if end.quiet and routine.spec.session == "new":
+        if end.quiet and row.turns == 1:
             await self._put_away(row)
         return end
 

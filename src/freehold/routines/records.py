@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from freehold.routines.rules import TriggerKind, trigger_of
+from freehold.routines.rules import TriggerKind, WorkKind, trigger_of
 from freehold.routines.section import RoutineSection
 
 RoutineState = Literal["on", "paused", "over"]
@@ -20,7 +20,7 @@ MANIFEST = "manifest"
 ROUTINE_COLUMNS = "name, spec, source, state, reason, next, zone, created, failures, session"
 RUN_COLUMNS = (
     "number, id, routine, cause, due, begin, held, state, attempt, started, finished, session, turn, cost, quiet,"
-    " result, error, data, entry"
+    " result, error, data, work"
 )
 
 
@@ -53,7 +53,7 @@ class RoutineRun:
     """One run of a routine. Times in seconds since 1970.
 
     `begin`: not before this time. `held`: it waits for the end of another run. `data` is what the trigger told, from
-    outside. `entry` is the history entry with the state of the files before a command.
+    outside. `work` is what it has begun with, whatever the routine says later; None before it has begun.
     """
 
     number: int
@@ -74,12 +74,23 @@ class RoutineRun:
     result: str | None
     error: str | None
     data: Mapping[str, Any]
-    entry: int | None
+    work: WorkKind | None
 
     @property
     def prompt_key(self) -> str:
         """By which the session recognises the prompt of this attempt: it is sent once."""
         return f"routine:{self.id}:{self.attempt}"
+
+
+@dataclass(frozen=True)
+class RunMark:
+    """A run in the strip of the last ones."""
+
+    id: str
+    state: RoutineRunState
+    due: float
+    cost: float | None
+    quiet: bool
 
 
 def encode_spec(spec: RoutineSection) -> str:

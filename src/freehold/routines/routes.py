@@ -20,12 +20,13 @@ from freehold.routines.bodies import (
     RoutineHookBody,
     RoutinePageBody,
     RoutineRemovedBody,
-    RoutineRunBody,
+    RoutineRunDetailsBody,
     RoutineRunPageBody,
     RoutineTimesBody,
     RunRoutineBody,
     describe_routine,
     describe_run,
+    describe_run_details,
 )
 from freehold.routines.records import Routine
 from freehold.routines.routine_store import plan_times, zone_name, zone_of
@@ -45,6 +46,18 @@ def _require_work(principal: Principal, spec: RoutineSection) -> None:
     principal.require("prompt" if spec.command is None else "terminal")
 
 
+def _describe_all(service: RoutineService, routines: list[Routine]) -> list[RoutineBody]:
+    """Blocking."""
+    runs, since = service.runs, service.routines.clock.now() - COST_SPAN
+    return [
+        describe_routine(
+            one, next(iter(runs.list_runs(one.name, limit=1)), None), runs.list_marks(one.name, RECENT),
+            runs.sum_cost(one.name, since),
+        )
+        for one in routines
+    ]  # fmt: skip
+
+
 class RoutineRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._context = context
@@ -58,11 +71,7 @@ class RoutineRoutes:
 
     async def _describe(self, routines: list[Routine]) -> list[RoutineBody]:
         service = await self._open()
-        since = service.routines.clock.now() - COST_SPAN
-        names = [routine.name for routine in routines]
-        recent = await run_blocking(service.runs.list_recent, names, RECENT)
-        costs = await run_blocking(service.runs.sum_costs, names, since)
-        return [describe_routine(one, recent.get(one.name, []), costs.get(one.name, 0.0)) for one in routines]
+        return await run_blocking(_describe_all, service, routines)
 
     async def _show(self, name: str) -> RoutineBody:
         service = await self._open()
@@ -122,7 +131,7 @@ class RoutineRoutes:
         return await self._show(name)
 
     @post("/v1/routines/{name}/run", status_code=201, scope="routines")
-    async def run_routine(self, name: UrlName, body: RunRoutineBody, request: Request) -> RoutineRunBody:
+    async def run_routine(self, name: UrlName, body: RunRoutineBody, request: Request) -> RoutineRunDetailsBody:
         """Begin a run now, also of a routine that is paused. Needs prompt or terminal as well."""
         service = await self._open()
         principal = principal_of(request.scope)
@@ -131,7 +140,7 @@ class RoutineRoutes:
         cause = MANUAL + secrets.token_hex(8)
         run = await run_blocking(partial(service.runs.trigger, name, cause, data, who=principal.who))
         assert run is not None  # its cause is new
-        return describe_run(run)
+        return describe_run_details(run)
 
     @get("/v1/routines/{name}/runs", scope="routines")
     async def list_routine_runs(
@@ -147,19 +156,19 @@ class RoutineRoutes:
         return RoutineRunPageBody(runs=[describe_run(run) for run in found[:limit]], cursor=cursor)
 
     @get("/v1/routines/{name}/runs/{run}", scope="routines")
-    async def get_routine_run(self, name: UrlName, run: UrlId) -> RoutineRunBody:
+    async def get_routine_run(self, name: UrlName, run: UrlId) -> RoutineRunDetailsBody:
         service = await self._open()
         found = await run_blocking(service.runs.get, run)
         if found.routine != name:
             raise FreeholdError("routine.run.not-found", f"The routine {name!a:.80} has no run {run!a:.80}")
-        return describe_run(found)
+        return describe_run_details(found)
 
     @post("/v1/routines/{name}/runs/{run}/stop", scope="routines")
-    async def stop_routine_run(self, name: UrlName, run: UrlId, request: Request) -> RoutineRunBody:
+    async def stop_routine_run(self, name: UrlName, run: UrlId, request: Request) -> RoutineRunDetailsBody:
         """End a run. Idempotent."""
         service = await self._open()
         await self.get_routine_run(name, run)
-        return describe_run(await service.cancel(run, principal_of(request.scope).who))
+        return describe_run_details(await service.cancel(run, principal_of(request.scope).who))
 
     @post("/v1/routines/{name}/webhook", scope="admin")
     async def create_routine_hook(self, name: UrlName) -> RoutineHookBody:

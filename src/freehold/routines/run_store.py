@@ -14,11 +14,12 @@ from freehold.routines.records import (
     Routine,
     RoutineRun,
     RoutineRunState,
+    RunMark,
     read_routine,
     read_run,
 )
 from freehold.routines.routine_store import RoutineStore, pause_routine, save_position, zone_name, zone_of
-from freehold.routines.rules import TIME_TRIGGERS
+from freehold.routines.rules import TIME_TRIGGERS, work_of
 from freehold.routines.schedule import find_next, list_passed, read_hours, read_schedule
 from freehold.timeline import Json, Transaction
 
@@ -26,6 +27,8 @@ LATE = 60.0
 """Seconds after which a time counts as missed."""
 BACKWARDS = 2.0
 """Seconds by which the clock may go back without being set: it is corrected all the time."""
+CLOCK_IS_SET = 1_700_000_000.0
+"""A machine without a battery starts with a clock that is earlier than this. Nothing is decided by it."""
 FAR = 3 * 3600.0
 """Seconds back that are not a correction of the clock any more."""
 BATCH = 200
@@ -109,15 +112,13 @@ class RunStore:
         sql = f"{_RUN} WHERE {' AND '.join(where)} ORDER BY number DESC LIMIT ?"
         return [read_run(row) for row in self._timeline.query(sql, (*given, limit))]
 
-    def list_recent(self, routines: Sequence[str], count: int) -> dict[str, list[RoutineRun]]:
-        """The last runs of each of these routines, the newest first."""
-        found: dict[str, list[RoutineRun]] = {}
-        for name in routines:
-            found[name] = self.list_runs(name, limit=count)
-        return found
-
-    def sum_costs(self, routines: Sequence[str], since: float) -> dict[str, float]:
-        return {name: self.sum_cost(name, since) for name in routines}
+    def list_marks(self, routine: str, count: int) -> list[RunMark]:
+        """Its last runs, the newest first, without what they were told and said."""
+        rows = self._timeline.query(
+            "SELECT id, state, due, cost, quiet FROM routines_run WHERE routine = ? ORDER BY number DESC LIMIT ?",
+            (routine, count),
+        )
+        return [RunMark(id, state, due, cost, bool(quiet)) for id, state, due, cost, quiet in rows]
 
     def list_open(self) -> list[RoutineRun]:
         """The runs that have started and not ended, the oldest first."""
@@ -155,6 +156,8 @@ class RunStore:
     def make_due(self) -> bool:
         """Makes a run for each routine whose time has come, at most so many. Returns whether there may be more."""
         now = self._clock.now()
+        if now < CLOCK_IS_SET:
+            return False
         with self._timeline.transaction() as tx:
             clock = self._note_clock(tx, now)
             rows = tx.execute(f"{_ROUTINE} WHERE next <= ? ORDER BY next LIMIT ?", (now, BATCH)).fetchall()
@@ -327,9 +330,9 @@ class RunStore:
             # Known before the session is made: after a crash we know whether it was.
             session = named or kept or secrets.token_hex(8)
         tx.execute(
-            "UPDATE routines_run SET state = 'started', started = ?, session = ?, turn = NULL, held = 0, error = NULL"
-            " WHERE id = ?",
-            (now, session, run.id),
+            "UPDATE routines_run SET state = 'started', started = ?, session = ?, turn = NULL, held = 0, error = NULL,"
+            " work = ? WHERE id = ?",
+            (now, session, work_of(routine.spec), run.id),
         )
         data: dict[str, Json] = {
             "routine": run.routine,
@@ -361,10 +364,6 @@ class RunStore:
     def note_turn(self, run: str, session: str, turn: int) -> None:
         with self._timeline.transaction() as tx:
             tx.execute("UPDATE routines_run SET session = ?, turn = ? WHERE id = ?", (session, turn, run))
-
-    def note_entry(self, run: str, entry: int | None) -> None:
-        with self._timeline.transaction() as tx:
-            tx.execute("UPDATE routines_run SET entry = ? WHERE id = ?", (entry, run))
 
     def move(self, run: str, state: RoutineRunState, *, why: str | None = None) -> bool:
         """Between `started` and `parked`. False when it is neither, or is there already."""

@@ -15,7 +15,7 @@ SCHEMA = (
         number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, routine TEXT NOT NULL, cause TEXT NOT NULL,
         due REAL NOT NULL, begin REAL NOT NULL, held INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL,
         attempt INTEGER NOT NULL DEFAULT 1, started REAL, finished REAL, session TEXT, turn INTEGER, cost REAL,
-        quiet INTEGER NOT NULL DEFAULT 0, result TEXT, error TEXT, data TEXT NOT NULL, entry INTEGER,
+        quiet INTEGER NOT NULL DEFAULT 0, result TEXT, error TEXT, data TEXT NOT NULL, work TEXT,
         UNIQUE (routine, cause)
     );
     CREATE INDEX routines_run_routine ON routines_run (routine, number);

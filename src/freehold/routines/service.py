@@ -40,6 +40,7 @@ RETRY_DELAY = 5.0
 SAVE_INTERVAL = 200
 """Events after which the position is saved though none of them began a run."""
 UNEXPECTED = "Freehold has an error: freehold logs shows the cause"
+CHANGED = "Freehold was restarted while it ran, and the routine is another one now"
 STOPPED = "The kill switch is on"
 
 log = logging.getLogger("freehold.routines")
@@ -100,21 +101,19 @@ class RoutineService:
     async def run(self) -> None:
         """Until cancelled."""
         await self._sessions.ready.wait()
-        await run_blocking(self.routines.prepare)
-        await run_blocking(self.routines.adopt_manifest, self._wanted)
-        self.ready.set()
         async with asyncio.TaskGroup() as group:
             self._group = group
-            begin = await self._find_begin()
-            for run in await run_blocking(self.runs.list_open):
-                group.create_task(self._live(run, recovering=True))
-            loops: tuple[Callable[[], Awaitable[None]], ...] = (
-                self._keep_time,
-                partial(self._follow_timeline, begin),
-                *self._watches,
-            )
-            for loop in loops:
+            await _keep_trying(self._prepare)
+            self.ready.set()
+            for loop in (self._keep_time, self._follow_timeline, *self._watches):
                 group.create_task(_keep_going(loop))
+
+    async def _prepare(self) -> None:
+        await run_blocking(self.routines.prepare)
+        await run_blocking(self.routines.adopt_manifest, self._wanted)
+        await self._find_begin()
+        for run in await run_blocking(self.runs.list_open):
+            self._spawn(self._live(run, recovering=True))
 
     async def _wait_routines_changed(self, seconds: float | None = None) -> None:
         """Returns when a routine was added or changed, or after so many seconds."""
@@ -132,7 +131,6 @@ class RoutineService:
             await self.routines.clock.wait(await run_blocking(self.runs.find_next_time), self._changed)
 
     async def _begin_due(self) -> None:
-        assert self._group is not None
         is_cut = True
         while is_cut:
             is_cut = await run_blocking(self.runs.make_due)
@@ -140,22 +138,23 @@ class RoutineService:
                 partial(self.runs.claim, stopped=STOPPED if self._sessions.dependencies.models.stopped else None)
             )
             for run in claimed.replaced:
-                self._group.create_task(self._cancel(run, "A newer run has replaced it"))
+                self._spawn(self._cancel(run, "A newer run has replaced it"))
             for run in claimed.begun:
-                self._group.create_task(self._live(run))
+                self._spawn(self._live(run))
             is_cut = is_cut or claimed.is_cut
 
     # One run
 
     async def _live(self, run: RoutineRun, *, recovering: bool = False) -> None:
         """Does the work of a run, and sees that it keeps to its bounds."""
-        routine = await run_blocking(self.routines.find, run.routine)
-        if routine is None:
-            await self._end(run, RunEnd("cancelled", error="The routine was removed"))
-            return
-        work = self._works[work_of(routine.spec)]
+        routine, work = await run_blocking(self.routines.find, run.routine), self._work_of(run)
+        end: RunEnd | None
         try:
-            end = await (work.recover(routine, run) if recovering else work.begin(routine, run))
+            if routine is None or (recovering and work_of(routine.spec) != run.work):
+                # Nothing of it can be begun again. What has begun is looked at.
+                end = None if run.turn is not None else RunEnd("uncertain", error=CHANGED)
+            else:
+                end = await (work.recover(routine, run) if recovering else work.begin(routine, run))
         except FreeholdError as error:
             end = RunEnd("failed", error=error.message)
         except Exception:
@@ -166,16 +165,21 @@ class RoutineService:
             await self._end(run, end)
         else:
             await self._settle(run.id)
-            await self._guard(routine, run.id)
+            if routine is not None:
+                await self._guard(routine, run.id)
+
+    def _work_of(self, run: RoutineRun) -> RoutineWork:
+        assert run.work is not None  # it has begun
+        return self._works[run.work]
 
     async def _settle(self, id: str) -> None:
         """Looks whether a run has ended or waits for the owner. Idempotent."""
         run = await run_blocking(self.runs.get, id)
         routine = await run_blocking(self.routines.find, run.routine)
-        if run.state not in OPEN or run.session is None or routine is None:
+        if run.state not in OPEN or run.session is None:
             return
         waiting = await run_blocking(self._sessions.dependencies.approvals.store.list_pending, run.session)
-        if waiting and routine.spec.asks == "refuse":
+        if waiting and routine is not None and routine.spec.asks == "refuse":
             for approval in waiting:
                 with suppress(FreeholdError):  # answered meanwhile
                     await self._sessions.answer(approval.id, "reject", who=f"routine:{routine.name}")
@@ -183,12 +187,13 @@ class RoutineService:
         if waiting:
             await self._park(run, str(waiting[0].data.get("title", "")))
             return
-        end = await self._works[work_of(routine.spec)].settle(routine, run)
+        end = await self._work_of(run).settle(run)
         if end is not None:
             await self._end(run, end)
         elif run.state == "parked" and await run_blocking(self.runs.move, run.id, "started"):
             self._note_moved(run.id)
-            self._spawn(self._guard(routine, run.id))
+            if routine is not None:
+                self._spawn(self._guard(routine, run.id))
 
     async def _park(self, run: RoutineRun, why: str) -> None:
         if await run_blocking(partial(self.runs.move, run.id, "parked", why=f"It asks: {why}"[:500])):
@@ -199,30 +204,33 @@ class RoutineService:
         """Ends an agent that waits for an owner who is not there. The answer starts it again."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
-                await self._wait_moved(run.id)
+                await self._watch(run.id).wait()
                 return
         if run.session is not None and (await run_blocking(self.runs.get, run.id)).state == "parked":
             await self._sessions.release(run.session, "It waits for the owner")
 
     async def _guard(self, routine: Routine, id: str) -> None:
         """Ends a run that works too long or costs too much. Returns when it does not work any more."""
-        run = await run_blocking(self.runs.get, id)
-        work, longest = self._works[work_of(routine.spec)], routine.spec.longest
-        most = await self._find_most(routine)
+        longest, most = routine.spec.longest, await self._find_most(routine)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + longest
-        while run.state == "started":
+        moved, first = self._watch(id), await run_blocking(self.runs.get, id)
+        run, work = first, self._work_of(first)
+        while run.state == "started" and run.attempt == first.attempt:
             left = deadline - loop.time()
             if left <= 0:
                 await self._break_off(run, f"It worked for {longest} s, which is its longest")
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(left if most is None else min(left, BUDGET_INTERVAL)):
-                    await self._wait_moved(id)
-            run = await run_blocking(self.runs.get, id)
+                    await moved.wait()
+            # The event comes before the state is read, so that no change is missed.
+            moved, run = self._watch(id), await run_blocking(self.runs.get, id)
             if most is not None and run.state == "started" and (await work.measure_cost(run) or 0.0) >= most:
                 await self._break_off(run, f"It has cost {most:.2f} US dollars, which is its budget")
                 return
+        if run.finished is not None:
+            self._moved.pop(id, None)  # nobody tells it any more
 
     async def _find_most(self, routine: Routine) -> float | None:
         """What this run may cost: its own budget, or what is left of that of the day."""
@@ -234,22 +242,17 @@ class RoutineService:
         return min(found) if found else None
 
     async def _break_off(self, run: RoutineRun, reason: str) -> None:
-        routine = await run_blocking(self.routines.find, run.routine)
-        work = None if routine is None else self._works[work_of(routine.spec)]
-        cost = None
-        if work is not None:
-            with suppress(FreeholdError):
-                cost = await work.measure_cost(run)
+        work, cost = self._work_of(run), None
+        with suppress(FreeholdError):
+            cost = await work.measure_cost(run)
         # First how it has ended, then the end: what that causes is not taken for an end of its own.
         await self._end(run, RunEnd("failed", error=reason, cost=cost))
-        if work is not None:
-            await work.stop(run, reason)
+        await work.stop(run, reason)
 
     async def _cancel(self, run: RoutineRun, reason: str) -> None:
         await self._end(run, RunEnd("cancelled", error=reason))
-        routine = await run_blocking(self.routines.find, run.routine)
-        if routine is not None:
-            await self._works[work_of(routine.spec)].stop(run, reason)
+        if run.work is not None:
+            await self._work_of(run).stop(run, reason)
 
     async def cancel(self, id: str, who: str) -> RoutineRun:
         """Ends a run, also one that is due or waits for the owner. Idempotent. Raises `routine.run.not-found`."""
@@ -259,11 +262,14 @@ class RoutineService:
         return await run_blocking(self.runs.get, id)
 
     async def _end(self, run: RoutineRun, end: RunEnd) -> None:
-        await run_blocking(self.runs.end, run.id, end)
+        """Tries again until that is stored: the disk may be full now."""
+        await _keep_trying(partial(run_blocking, self.runs.end, run.id, end))
         self._note_moved(run.id)
 
     async def stop_all(self) -> None:
         """The kill switch. Agents are ended by it anyway; commands are ended here."""
+        if not self.ready.is_set():
+            return
         with suppress(FreeholdError):
             for run in await run_blocking(self.runs.list_open):
                 await self._cancel(run, "The owner stopped all agents")
@@ -280,8 +286,8 @@ class RoutineService:
         await run_blocking(self.routines.save_position, POSITION, str(begin))
         return begin
 
-    async def _follow_timeline(self, begin: int) -> None:
-        unsaved = 0
+    async def _follow_timeline(self) -> None:
+        begin, unsaved = await self._find_begin(), 0
         async with aclosing(self.routines.timeline.follow(begin, KINDS)) as events:
             async for event in events:
                 await self._see(event)
@@ -305,8 +311,9 @@ class RoutineService:
 
     # Waiting for a run
 
-    async def _wait_moved(self, id: str) -> None:
-        await self._moved.setdefault(id, asyncio.Event()).wait()
+    def _watch(self, id: str) -> asyncio.Event:
+        """Set when the run is parked, goes on or ends after this."""
+        return self._moved.setdefault(id, asyncio.Event())
 
     def _note_moved(self, id: str) -> None:
         moved = self._moved.pop(id, None)
@@ -325,6 +332,17 @@ async def _keep_quiet(work: Awaitable[None]) -> None:
         log.warning("a run of a routine cannot be looked after: %s", error)
     except Exception:
         log.exception("a run of a routine cannot be looked after")
+
+
+async def _keep_trying(act: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        try:
+            await act()
+        except FreeholdError as error:
+            log.warning("routines try again in a moment: %s", error)
+            await asyncio.sleep(RETRY_DELAY)
+        else:
+            return
 
 
 async def _keep_going(loop: Callable[[], Awaitable[None]]) -> None:

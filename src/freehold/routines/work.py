@@ -17,7 +17,7 @@ class RoutineWork(Protocol):
         """After a restart, for a run that had started. Never does a second time what may have been done."""
         ...
 
-    async def settle(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
+    async def settle(self, run: RoutineRun) -> RunEnd | None:
         """How it has ended; None while it goes on or waits."""
         ...
 

@@ -7,7 +7,7 @@ from freehold.client.routine_models import (
     RemovedRoutine,
     RoutineInfo,
     RoutineListPage,
-    RoutineRunInfo,
+    RoutineRunDetails,
     RoutineRunListPage,
     RoutineTimes,
     RoutineWebhook,
@@ -39,9 +39,9 @@ class AsyncRoutines:
         """When a routine would begin. Nothing is stored."""
         return await self._connection.post(f"{ROUTINES}/plan", RoutineTimes, {"routine": routine, "count": count})
 
-    async def run(self, name: str, text: str | None = None) -> RoutineRunInfo:
+    async def run(self, name: str, text: str | None = None) -> RoutineRunDetails:
         """Begin a run now. `text` is what it is told, as data."""
-        return await self._connection.post(f"{_path(name)}/run", RoutineRunInfo, {"text": text})
+        return await self._connection.post(f"{_path(name)}/run", RoutineRunDetails, {"text": text})
 
     async def pause(self, name: str) -> RoutineInfo:
         return await self._connection.post(f"{_path(name)}/pause", RoutineInfo, {})
@@ -56,12 +56,12 @@ class AsyncRoutines:
         """The newest first."""
         return await self._connection.get(f"{_path(name)}/runs", RoutineRunListPage, {"before": before, "limit": limit})
 
-    async def get_run(self, name: str, run: str) -> RoutineRunInfo:
-        return await self._connection.get(f"{_path(name)}/runs/{quote_segment(run)}", RoutineRunInfo)
+    async def get_run(self, name: str, run: str) -> RoutineRunDetails:
+        return await self._connection.get(f"{_path(name)}/runs/{quote_segment(run)}", RoutineRunDetails)
 
-    async def stop_run(self, name: str, run: str) -> RoutineRunInfo:
+    async def stop_run(self, name: str, run: str) -> RoutineRunDetails:
         """Idempotent."""
-        return await self._connection.post(f"{_path(name)}/runs/{quote_segment(run)}/stop", RoutineRunInfo, {})
+        return await self._connection.post(f"{_path(name)}/runs/{quote_segment(run)}/stop", RoutineRunDetails, {})
 
     async def create_webhook(self, name: str) -> RoutineWebhook:
         """A new secret for its signed requests. Needs the scope `admin`."""

@@ -8,7 +8,7 @@ from freehold.client.routine_models import (
     RemovedRoutine,
     RoutineInfo,
     RoutineListPage,
-    RoutineRunInfo,
+    RoutineRunDetails,
     RoutineRunListPage,
     RoutineTimes,
     RoutineWebhook,
@@ -40,9 +40,9 @@ class SyncRoutines:
         """When a routine would begin. Nothing is stored."""
         return self._connection.post(f"{ROUTINES}/plan", RoutineTimes, {"routine": routine, "count": count})
 
-    def run(self, name: str, text: str | None = None) -> RoutineRunInfo:
+    def run(self, name: str, text: str | None = None) -> RoutineRunDetails:
         """Begin a run now. `text` is what it is told, as data."""
-        return self._connection.post(f"{_path(name)}/run", RoutineRunInfo, {"text": text})
+        return self._connection.post(f"{_path(name)}/run", RoutineRunDetails, {"text": text})
 
     def pause(self, name: str) -> RoutineInfo:
         return self._connection.post(f"{_path(name)}/pause", RoutineInfo, {})
@@ -57,12 +57,12 @@ class SyncRoutines:
         """The newest first."""
         return self._connection.get(f"{_path(name)}/runs", RoutineRunListPage, {"before": before, "limit": limit})
 
-    def get_run(self, name: str, run: str) -> RoutineRunInfo:
-        return self._connection.get(f"{_path(name)}/runs/{quote_segment(run)}", RoutineRunInfo)
+    def get_run(self, name: str, run: str) -> RoutineRunDetails:
+        return self._connection.get(f"{_path(name)}/runs/{quote_segment(run)}", RoutineRunDetails)
 
-    def stop_run(self, name: str, run: str) -> RoutineRunInfo:
+    def stop_run(self, name: str, run: str) -> RoutineRunDetails:
         """Idempotent."""
-        return self._connection.post(f"{_path(name)}/runs/{quote_segment(run)}/stop", RoutineRunInfo, {})
+        return self._connection.post(f"{_path(name)}/runs/{quote_segment(run)}/stop", RoutineRunDetails, {})
 
     def create_webhook(self, name: str) -> RoutineWebhook:
         """A new secret for its signed requests. Needs the scope `admin`."""
