@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,9 @@ class TimedWork(LineWork):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.delays: list[float] = []
+
+    def has_begun(self, count: int) -> bool:
+        return len(self.delays) >= count
 
     async def begin(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
         self.delays.append((time.time() - run.due) * 1000)
@@ -126,7 +130,7 @@ async def measure_starts(rounds: int) -> list[float]:
                 text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment)) + f".{int(moment % 1 * 1e6):06}+00:00"
                 for number in range(AT_ONCE):
                     service.routines.add(f"r{number}", RoutineSection(at=text, command="true"), who="owner")
-                await until(lambda work=work: len(work.delays) == AT_ONCE)  # type: ignore[misc]
+                await until(partial(work.has_begun, AT_ONCE))
                 delays += work.delays
                 for task in asyncio.all_tasks() - {asyncio.current_task()}:
                     task.cancel()

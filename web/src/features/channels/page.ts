@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Channels",
   icon: "bell",
   key: "l",
-  order: 12,
+  order: 11.5,
   load: () => import("./ChannelsPage"),
 };

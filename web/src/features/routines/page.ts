@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Routines",
   icon: "reload",
   key: "u",
-  order: 8,
+  order: 8.5,
   load: () => import("./RoutinesPage"),
 };
