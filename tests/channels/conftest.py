@@ -66,6 +66,7 @@ class ChannelGateway:
                 ("message", {"id": "1", "text": text}),
                 ("turn.ended", {"stop_reason": reason, "changes": None, "usage": None}),
             ],
+            status="idle",
             ended=True,
         )
         return session

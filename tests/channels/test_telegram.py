@@ -176,7 +176,7 @@ async def test_in_quiet_hours_only_answers_to_the_owner_are_sent(
     assert found[0][0] - found[0][1] > 3600
     telegram.say("/status")
     await until(lambda: any("wait for you" in text for text in telegram.texts()))
-    assert not any("At night" in text for text in telegram.texts())
+    assert not any("Finished" in text for text in telegram.texts())
 
 
 async def test_a_channel_that_is_added_again_is_not_told_of_the_time_between(
