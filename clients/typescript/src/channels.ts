@@ -12,6 +12,18 @@ import type { Link } from "./freehold.ts";
 
 const CHANNELS = "/v1/channels";
 
+export interface ChannelPreferencesOptions {
+  tells: SetChannelPreferences["tells"];
+  /** `22:00`, in `zone`. */
+  quietFrom?: string | null;
+  quietUntil?: string | null;
+  zone?: string;
+  /** Seconds for which news is collected. */
+  batch?: number;
+  /** Whether messages have the words of agents. */
+  words?: boolean;
+}
+
 /** The token needs the scope `admin`. */
 export class Channels {
   private readonly link: Link;
@@ -49,8 +61,19 @@ export class Channels {
   }
 
   /** What is told through the channel, and when. */
-  setPreferences(channel: string, preferences: SetChannelPreferences): Promise<ChannelInfo> {
-    return this.link.connection.patch(`${addressOf(channel)}/preferences`, preferences);
+  setPreferences(
+    channel: string,
+    { tells, quietFrom = null, quietUntil = null, zone = "UTC", batch = 20, words = true }: ChannelPreferencesOptions,
+  ): Promise<ChannelInfo> {
+    const body: SetChannelPreferences = {
+      tells,
+      quiet_from: quietFrom,
+      quiet_until: quietUntil,
+      zone,
+      batch,
+      words,
+    };
+    return this.link.connection.patch(`${addressOf(channel)}/preferences`, body);
   }
 
   /** Remove it with its secret and everything that waits for it. */
