@@ -50,11 +50,18 @@ class _TimerSpec(ctypes.Structure):
 class WallClock:
     """Waits with a timer of the kernel that follows the wall clock, and ends when that is set."""
 
+    def __init__(self) -> None:
+        self._zone: tuple[object, ZoneInfo] | None = None
+
     def now(self) -> float:
         return time.time()
 
     def zone(self) -> ZoneInfo:
-        return read_machine_zone()
+        """Read anew when the setting of this machine has changed: it is asked for each routine that is due."""
+        setting = _read_setting()
+        if self._zone is None or self._zone[0] != setting:
+            self._zone = (setting, read_machine_zone())
+        return self._zone[1]
 
     async def wait(self, until: float | None, changed: asyncio.Event) -> None:
         if changed.is_set() or (until is not None and until <= self.now()):
@@ -89,6 +96,15 @@ def _start_timer(moment: float) -> int:
         os.close(timer)
         raise OSError(problem, "timerfd_settime")
     return int(timer)
+
+
+def _read_setting() -> object:
+    """Something that is another when the time zone of this machine is."""
+    try:
+        found = LOCAL_TIME.stat()
+    except OSError:
+        return os.environ.get("TZ")
+    return os.environ.get("TZ"), found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def read_machine_zone() -> ZoneInfo:

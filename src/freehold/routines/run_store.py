@@ -35,6 +35,7 @@ BATCH = 200
 MAX_QUEUED = 20
 MAX_KEPT = 500
 """Runs of one routine that are kept."""
+PRUNE_INTERVAL = 16
 MAX_TEXT = 8_000
 MAX_DATA = 512 * 1024
 MAX_RETRY_DELAY = 6 * 3600.0
@@ -420,11 +421,12 @@ def insert_run(
     ).rowcount
     if not made:
         return None
-    tx.execute(
-        "DELETE FROM routines_run WHERE routine = ? AND finished IS NOT NULL AND number <= (SELECT number FROM"
-        " routines_run WHERE routine = ? ORDER BY number DESC LIMIT 1 OFFSET ?)",
-        (routine.name, routine.name, MAX_KEPT),
-    )
+    if secrets.randbelow(PRUNE_INTERVAL) == 0:  # a few more than wanted do no harm
+        tx.execute(
+            "DELETE FROM routines_run WHERE routine = ? AND finished IS NOT NULL AND number <= (SELECT number FROM"
+            " routines_run WHERE routine = ? ORDER BY number DESC LIMIT 1 OFFSET ?)",
+            (routine.name, routine.name, MAX_KEPT),
+        )
     tx.append("routine.run_due", {"routine": routine.name, "run": id, "cause": cause[:100]}, who=who)
     return id
 
