@@ -1,5 +1,6 @@
 """A real SMTP server (aiosmtpd) on a loopback port, with TLS, a certificate of a test authority, and one account."""
 
+import asyncio
 import contextlib
 import ssl
 from collections.abc import Iterator
@@ -34,6 +35,30 @@ class MailServer:
         content = envelope.original_content or b""
         self.mails.append(message_from_bytes(content, policy=policy.default))
         return "250 OK"
+
+
+class _ClosingController(Controller):
+    """Closes the connections that clients have left, which the original leaves to the garbage collection."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        self._made: list[SMTP] = []
+        super().__init__(*given, **more)
+
+    def factory(self) -> SMTP:
+        made = super().factory()
+        self._made.append(made)
+        return made
+
+    def close_connections(self) -> None:
+        async def close() -> None:
+            for one in self._made:
+                for transport in (one.transport, one._original_transport):
+                    if isinstance(transport, asyncio.WriteTransport):
+                        transport.abort()
+            for _ in range(5):  # what is aborted is closed in the next rounds of the loop
+                await asyncio.sleep(0)
+
+        asyncio.run_coroutine_threadsafe(close(), self.loop).result(30)
 
 
 def _authenticate(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
@@ -79,9 +104,12 @@ def running_mail_server(context: ssl.SSLContext, *, starttls: bool) -> Iterator[
     from tests.support.ports import free_ports
 
     (server.port,) = free_ports(1)
-    controller = Controller(server, hostname="127.0.0.1", port=server.port, server_hostname="localhost", **given)
+    controller = _ClosingController(
+        server, hostname="127.0.0.1", port=server.port, server_hostname="localhost", **given
+    )
     controller.start()
     try:
         yield server
     finally:
+        controller.close_connections()
         controller.stop()

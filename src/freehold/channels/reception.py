@@ -78,12 +78,13 @@ class ChannelReception:
 
     async def _take(self, batch: IncomingBatch) -> None:
         ours, strangers = list[IncomingMessage](), batch.ignored
+        is_paired = False
         pairs = await asyncio.to_thread(self._pairing.is_open, self._row.name)
         for message in batch.messages:
             if OwnerAddress(message.sender, message.chat) == self._row.owner:
                 ours.append(message)
             elif pairs and await self._is_code(message):
-                await self._handlers.paired()
+                is_paired = True
             else:
                 strangers += 1
         new = [one for one in ours if not await asyncio.to_thread(self._received.is_known, self._row.name, one.id)]
@@ -98,6 +99,9 @@ class ChannelReception:
             await self._handlers.tell(self._row.name, f"too-fast:{int(time.time() // 60)}", words)
         if allowed:
             self._handlers.stored()
+        if is_paired:
+            # Last, because it starts this channel again: the position is stored by now.
+            await self._handlers.paired()
 
     async def _is_code(self, message: IncomingMessage) -> bool:
         """Whether a stranger says the code. Nobody is told whether there is one."""
