@@ -1,14 +1,17 @@
-"""How fast are work items? Kept here beside their aims, in PostgreSQL beside a bare client that does the same."""
+"""How fast are work items? Kept here beside their aims, elsewhere beside a bare client that does the same."""
 
 import asyncio
 import statistics
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
+import httpx2
 import psycopg
 from tests.support.postgres import running_postgres
+from tests.support.scripted_runs import Neighbour, running_neighbour
 
 from bench.harness import Figure, main
 from freehold.home import Home
@@ -105,17 +108,61 @@ async def measure_external(place: SlotPlace, url: str, quick: bool) -> AsyncIter
                     change = (f"bare-{number}", half, 0.0, "me", "claimed", "{}")
                     await bare.execute("INSERT INTO beads_change VALUES (%s, %s, %s, %s, %s, %s)", change)
 
-        theirs, ours = [], []
-        for number in range(times):
-            theirs += await time_calls(lambda _, number=number: bare_claim(number), 1)  # type: ignore[misc]
-            ours += await time_calls(claim_and_release, 1)
-    figures = (("median", statistics.median(ours), statistics.median(theirs)), ("p95", p95(ours), p95(theirs)))
-    for name, found, peer in figures:
-        words = "at most 3 times"
-        yield Figure(
-            f"beads claim and release, {name}, postgres", found, "ms", "bare client", peer, words, found <= 3 * peer
-        )
+        for figure in await compare("postgres", claim_and_release, bare_claim, times):
+            yield figure
     await slot.close()
+
+
+async def measure_neighbour(place: SlotPlace, neighbour: Neighbour, quick: bool) -> AsyncIterator[Figure]:
+    """The same changes at another Freehold. The peer sends the same requests over one connection, and reads the JSON.
+
+    Both wait for the other Freehold, which does the same work for both; ours also for the timeline of this one.
+    """
+    settings = {"url": neighbour.url, "token": "env:TOKEN"}
+    there = replace(place, environ={"TOKEN": neighbour.token})
+    slot = make_slot("beads", SlotSection(mode="external", settings=settings), there)
+    await slot.connect()
+    item = (await slot.call(CreateBead("one"), OWNER)).id
+    other = (await slot.call(CreateBead("other"), OWNER)).id
+
+    async def claim_and_release(_: int) -> None:
+        await slot.call(ClaimBead(item), OWNER)
+        await slot.call(ReleaseBead(item), OWNER)
+
+    headers = {"authorization": f"Bearer {neighbour.token}"}
+    async with httpx2.AsyncClient(base_url=neighbour.url, headers=headers, trust_env=False) as bare:
+
+        async def bare_claim(_: int) -> None:
+            for act in ("claim", "release"):
+                answer = await bare.post(f"/v1/slots/beads/items/{other}/{act}", json={})
+                assert answer.is_success
+                answer.json()
+
+        for figure in await compare("another Freehold", claim_and_release, bare_claim, 100 if quick else 500):
+            yield figure
+    await slot.close()
+
+
+async def compare(
+    where: str, ours: Callable[[int], Awaitable[object]], theirs: Callable[[int], Awaitable[object]], times: int
+) -> list[Figure]:
+    """In turn."""
+    our_times, their_times = [], []
+    for number in range(times):
+        their_times += await time_calls(lambda _, number=number: theirs(number), 1)  # type: ignore[misc]
+        our_times += await time_calls(ours, 1)
+    return [
+        Figure(
+            f"beads claim and release, {name}, {where}",
+            measure(our_times),
+            "ms",
+            "bare client",
+            measure(their_times),
+            "at most 3 times",
+            measure(our_times) <= 3 * measure(their_times),
+        )
+        for name, measure in (("median", statistics.median), ("p95", p95))
+    ]
 
 
 _BARE_UPDATE = (
@@ -137,6 +184,9 @@ def measure(quick: bool) -> list[Figure]:
             figures = [figure async for figure in measure_local(place, quick)]
             with running_postgres(durable=True) as server:
                 figures += [figure async for figure in measure_external(place, server.url, quick)]
+            (Path(folder) / "neighbour").mkdir(mode=0o700)
+            with running_neighbour(Path(folder) / "neighbour") as neighbour:
+                figures += [figure async for figure in measure_neighbour(place, neighbour, quick)]
             return figures
 
     return asyncio.run(run())

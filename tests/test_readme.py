@@ -95,6 +95,12 @@ def test_every_command_on_a_page_is_valid(page: Path) -> None:
         try:
             command.make_context(command.name, list(words), parent=context.parent)
         except click.UsageError as error:
+            if (
+                isinstance(error, click.BadParameter)
+                and error.param is not None
+                and isinstance(error.param.type, click.Path)
+            ):
+                continue  # a file that the reader has
             pytest.fail(f"{page.name}: freehold {command.name} {' '.join(words)}: {error.format_message()}")
 
 

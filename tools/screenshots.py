@@ -3,8 +3,8 @@
 The pictures show the contents of `tests/support/example_freehold.py`.
 """
 
+import argparse
 import asyncio
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -150,5 +150,14 @@ async def draw(names: list[str], images: Path = IMAGES) -> None:
             await _draw_all(browser, freehold, [name for name in names if name != "approval"], images)
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"Some of: {', '.join(PAGES)}. Without: all.")
+    pages = parser.parse_args().pages
+    if unknown := [page for page in pages if page not in PAGES]:
+        parser.error(f"There is no page {unknown[0]}. The pages are: {', '.join(PAGES)}")
+    asyncio.run(draw(pages or list(PAGES)))
+
+
 if __name__ == "__main__":
-    asyncio.run(draw(sys.argv[1:] or list(PAGES)))
+    main()

@@ -99,7 +99,7 @@ _TABLE = (
         "conflict",
         409,
         "Look at the current state and try again",
-        """already-running asked cancelled changed conflicts context-ended exists folder-in-use handle-ambiguous history.empty
+        """already-running asked cancelled changed claimed conflicts context-ended disabled exists folder-in-use handle-ambiguous history.empty
         interrupted limit no-address no-answer no-embeddings no-history no-images no-key no-model name-taken none-configured not-built
         not-installed not-offered nothing-interrupted nothing-to-install nothing-to-redo nothing-to-undo other-address
         other-agent read-only session-ended still-running stopped stopping unfinished""",

@@ -22,7 +22,7 @@ async def test_prompts_work_as_soon_as_a_restarted_gateway_is_said_to_be_ready(f
         session = await freehold.open("builtin")
         async with freehold.watch_new(session) as watch:
             ended = await freehold.run_turn(watch, session, f"SAY hello {number}")
-        assert ended["data"]["stop_reason"] == "end_turn", ended
+        assert ended["data"]["stop_reason"] == "end_turn", str(ended)
 
 
 async def test_prompts_work_as_soon_as_a_restarted_computer_is_said_to_be_ready(freehold: RunningFreehold) -> None:
@@ -30,7 +30,7 @@ async def test_prompts_work_as_soon_as_a_restarted_computer_is_said_to_be_ready(
     session = await freehold.open("builtin")
     async with freehold.watch_new(session) as watch:
         ended = await freehold.run_turn(watch, session, "SAY hello")
-    assert ended["data"]["stop_reason"] == "end_turn", ended
+    assert ended["data"]["stop_reason"] == "end_turn", str(ended)
 
 
 async def test_the_built_in_agents_cost_of_a_turn_does_not_grow_with_the_turns_before_it(

@@ -55,6 +55,17 @@ def test_an_image_is_stored_as_long_as_its_turn(store: SessionStore) -> None:
         store.turns.get_image(copy, 1, 0)
 
 
+def test_the_tool_calls_of_a_turn_are_known_from_their_begin(store: SessionStore) -> None:
+    session = begin_turn(store)
+    read = {"id": "1", "title": "Read a", "kind": "read", "status": "in_progress"}
+    store.append(session, 1, [("tool", read), ("message", {"text": "x"})])
+    assert store.tool_calls(session, 1) == [("read", "Read a")]
+    # However much is said after it, and once only.
+    store.append(session, 1, [("tool", {**read, "status": "completed"}), *[("message", {"text": "x"})] * 600])
+    assert store.tool_calls(session, 1) == [("read", "Read a")]
+    assert store.tool_calls(session, 2) == []
+
+
 def test_a_dropped_prompt_has_one_event(store: SessionStore) -> None:
     session = begin_turn(store)
     store.turns.add(session, "later", prompt("and then"), first=False, waits=True, who="owner")

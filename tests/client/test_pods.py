@@ -23,13 +23,13 @@ async def gateway(tmp_path: Path) -> AsyncIterator[RunningGateway]:
 @pytest.mark.parametrize("path", ["../../../me", "notes/../../../../me", "./a", "a/.."])
 async def test_a_path_that_goes_up_reaches_no_other_address(gateway: RunningGateway, path: str) -> None:
     """`DELETE /v1/me` would revoke the token."""
-    secret = gateway.token("pods")["authorization"].removeprefix("Bearer ")
+    secret = gateway.token("pods", "read")["authorization"].removeprefix("Bearer ")
     async with Freehold(gateway.url, token=secret) as home:
         for call in (home.pods.delete(path), home.pods.read(path), home.pods.write(path, b"x")):
             with pytest.raises(FreeholdError) as refused:
                 await call
             assert refused.value.code == "pods.invalid"
-        assert (await home.me()).scopes == ("pods",)
+        assert (await home.me()).scopes == ("pods", "read")
 
 
 async def test_a_program_reads_writes_and_grants(gateway: RunningGateway) -> None:

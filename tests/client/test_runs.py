@@ -16,7 +16,7 @@ from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport
 async def test_a_program_begins_a_run_and_takes_its_changes(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, '[slots]\norchestrator = "local"\n') as gateway:
         runs = await use_scripted_runs(gateway)
-        secret = gateway.token("orchestrator", "prompt")["authorization"].removeprefix("Bearer ")
+        secret = gateway.token("orchestrator", "prompt", "files")["authorization"].removeprefix("Bearer ")
         async with Freehold(gateway.url, token=secret) as home:
             run = await home.runs.spawn("Do it", folder="site", budget=1.5, key="k")
             assert await home.runs.spawn("Do it", folder="site", budget=1.5, key="k") == run

@@ -16,7 +16,17 @@ from freehold.client._async.freehold import AsyncFreehold
 from freehold.client._async.sessions import AsyncSession
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
-FREEHOLD = FreeholdOptions(manifest='[slots]\nbeads = "local"\nmemory = "local"\npods = "local"\nevents = "local"\n')
+MANIFEST = """
+[slots]
+beads = "local"
+memory = "local"
+pods = "local"
+events = "local"
+orchestrator = "local"
+[agents]
+default = "builtin"
+"""
+FREEHOLD = FreeholdOptions(agents=("builtin",), manifest=MANIFEST)
 PACKAGE = ROOT / "clients" / "typescript"
 METHOD = re.compile(r"^  (?:async )?\*?(\w+)(?:<[^>]*>)?\(", re.MULTILINE)
 CLASS = re.compile(r"^export class (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -103,16 +113,21 @@ async def are_slots_ready(freehold: RunningFreehold) -> bool:
     return all(slot["state"] in ("ok", "off") for slot in await freehold.call("GET", "/v1/slots"))
 
 
-@pytest.mark.parametrize("name", ["code", "slots", "timeline"])
-async def test_the_examples_of_both_languages_print_the_same(freehold: RunningFreehold, name: str) -> None:
+@pytest.mark.parametrize(("name", "more"), [("code", ()), ("runs", ("SAY Done.",)), ("slots", ()), ("timeline", ())])
+async def test_the_examples_of_both_languages_print_the_same(
+    freehold: RunningFreehold, name: str, more: tuple[str, ...]
+) -> None:
     await until(lambda: are_slots_ready(freehold))
-    given = (freehold.url, freehold.token)
+    await until(freehold.is_connected)
+    given = (freehold.url, freehold.token, *more)
     python = await run_example(sys.executable, ROOT / "examples" / "client" / f"{name}.py", *given)
     typescript = await run_example(
         node_folder() / "bin" / "node", "--no-warnings", PACKAGE / "examples" / f"{name}.ts", *given
     )
     assert python == typescript
     assert python.splitlines()
+    if name == "runs":
+        assert "Done." in python
 
 
 async def test_every_example_exists_in_both_languages() -> None:

@@ -22,11 +22,14 @@ from freehold.computer import Computer, launch
 from freehold.computer.contract.backend import Backend
 from freehold.computer.contract.spec import ComputerSpec, Mount
 from freehold.computer.engine import api as engine_api
+from freehold.computer.engine import container
 from freehold.computer.engine.api import EngineApi, EngineRefused, find_engine
 from freehold.computer.engine.backend import ContainerBackend
-from freehold.computer.engine.container import find_image
+from freehold.computer.engine.container import count_filters, find_image
+from freehold.computer.engine.filter_profile import make_filter_profile
 from freehold.computer.engine.handover import Handover
 from freehold.computer.engine.leftovers import LINK, OWNER, describe_owner, make_container_labels
+from freehold.computer.engine.machine import ContainerMachine
 from freehold.computer.engine.orphan_guard import OrphanedContainerGuard
 from freehold.computer.escapes import BOMBS, ESCAPES, placed_bait, try_bomb
 from freehold.computer.registry import find_backend
@@ -205,6 +208,54 @@ def test_a_container_is_removed_although_its_engine_is_just_starting(tmp_path: P
             assert guard._process.wait(DEADLINE) == 0
         finally:
             guard.close()
+
+
+async def test_the_kernel_confirms_the_filters_of_a_guest_before_it_is_used(docker: Backend) -> None:
+    """The engine's short profile, and both filters of pid 1."""
+    before = count_filters(os.getpid())
+    assert before is not None
+    async with Computer.start(backend=docker) as computer:
+        assert isinstance(computer.machine, ContainerMachine)
+        assert (count_filters(computer.machine.pid) or 0) >= before + 3
+
+
+async def test_a_kernel_that_does_not_count_filters_gets_the_long_profile(
+    docker: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container, "count_filters", lambda pid: None)
+    async with Computer.start(backend=docker) as computer:
+        assert (await computer.run(["true"])).ok
+        names = [one.name for one in api_of(docker).list_containers("freehold=computer")]
+        described = [api_of(docker).ask("GET", f"/containers/{name}/json") for name in names]
+    wanted = f"seccomp={make_filter_profile()}"
+    assert any(wanted in one["HostConfig"]["SecurityOpt"] for one in described)
+
+
+def test_a_guest_without_its_filters_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "START_TIMEOUT", 0.05)
+    with subprocess.Popen(["sleep", "60"]) as guest:
+        process = os.pidfd_open(guest.pid)
+        try:
+            with pytest.raises(FreeholdError, match="instead of"):
+                container._await_filters(guest.pid, process, 1000)
+            guest.kill()
+            monkeypatch.setattr(container, "START_TIMEOUT", DEADLINE)
+            with pytest.raises(FreeholdError, match="ended as soon as"):
+                container._await_filters(guest.pid, process, 1000)
+        finally:
+            guest.kill()
+            os.close(process)
+
+
+def test_the_version_of_an_engine_is_what_its_answers_say(docker: Backend) -> None:
+    api = api_of(docker)
+    assert api.version() == api.ask("GET", "/version")["Version"]
+
+
+@pytest.mark.parametrize("server", [b"", b"Server: \r\n", b"Server: Docker\r\n"], ids=["none", "empty", "no number"])
+def test_an_engine_that_does_not_say_its_version_has_an_unknown_one(tmp_path: Path, server: bytes) -> None:
+    with DishonestEngine(tmp_path, b"HTTP/1.1 200 OK\r\n%sContent-Length: 2\r\n\r\nOK" % server) as engine:
+        assert engine.api.version() == "unknown"
 
 
 def test_a_process_that_the_engine_did_not_start_gets_no_link(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ ISOLATE_FILES = ["isolates/closed.bpf", "isolates/fork.node", "isolates/networke
 
 def test_the_archive_has_source_and_compiled_code_and_what_isolates_need() -> None:
     with zipfile.ZipFile(BytesIO(pack_guest(read_sources()))) as archive:
-        assert archive.namelist() == ["__main__.py", "__main__.pyc", *ISOLATE_FILES]
+        assert archive.namelist() == ["__main__.py", "__main__.pyc", *ISOLATE_FILES, "later"]
     assert all(name.startswith("freehold") for name in read_sources())
 
 

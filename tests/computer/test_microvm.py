@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.computer.test_backend_conformance import make_spec, running
 from tests.computer.virtual_machines import VM_SYSTEM, micro_vm, skip_unless_it_can_save
+from tests.soak.vm_sleep import sleep_and_wake
 from tests.support.condition import until, wait_until
 from tests.support.processes import read_command
 
@@ -27,8 +28,8 @@ from freehold.computer.microvm.backend import MicroVm
 from freehold.computer.microvm.initramfs import CpioArchive
 from freehold.computer.microvm.kernel import find_kernel
 from freehold.computer.microvm.machine import VmMachine
-from freehold.computer.microvm.saved_state import SavedState
-from freehold.computer.microvm.template import Template
+from freehold.computer.microvm.saved_state import COPY_STEP, SavedState, copy_data, find_data
+from freehold.computer.microvm.template import SETTLED_AFTER, Template
 from freehold.computer.microvm.vm import Blueprint, find_missing_wall_inside
 from freehold.errors import FreeholdError
 
@@ -98,7 +99,9 @@ async def test_a_template_is_used_only_if_its_bytes_and_the_system_are_as_they_w
     known = tmp_path / "known"
     known.write_text("a file of the system")
     found = known.lstat()
-    described = [found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    described = [found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    (template.folder / "system").write_text(json.dumps({str(known): [found.st_dev + 1, *described[1:]]}))
+    assert not template.is_usable()
     (template.folder / "system").write_text(json.dumps({str(known): described}))
     assert template.is_usable()
     with template.opened() as opened:
@@ -112,6 +115,66 @@ async def test_a_template_is_used_only_if_its_bytes_and_the_system_are_as_they_w
     with template.opened() as opened:
         assert opened is not None
         assert not opened[1].result()
+
+
+def test_a_template_is_read_again_only_when_it_may_have_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("freehold.computer.microvm.template.cache_folder", lambda: tmp_path)
+    template = Template("key")
+    template.folder.mkdir()
+    with contextlib.closing(SavedState.create_folder(template.folder)) as saved:
+        os.pwrite(saved.memory.fileno(), b"memory", 0)
+        (template.folder / "digest").write_text(saved.digest())
+    read: list[SavedState] = []
+    digest = SavedState.digest
+
+    def count(saved: SavedState) -> str:
+        read.append(saved)
+        return digest(saved)
+
+    monkeypatch.setattr(SavedState, "digest", count)
+
+    def is_right() -> bool:
+        with template.opened() as opened:
+            assert opened is not None
+            return opened[1].result()
+
+    wait_until(lambda: time.time() - (template.folder / "memory").stat().st_ctime > SETTLED_AFTER)
+    assert is_right()
+    assert len(read) == 1
+    assert is_right()
+    assert len(read) == 1
+    times = (template.folder / "memory").stat()
+    (template.folder / "memory").write_bytes(b"Memory")
+    os.utime(template.folder / "memory", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert not is_right()
+    (template.folder / "memory").write_bytes(b"memory")
+    assert is_right()
+    assert len(read) == 3
+
+
+def test_memory_is_saved_without_its_empty_pages(tmp_path: Path) -> None:
+    filled = {0: b"first", 4096 * 5: b"in the middle", COPY_STEP: b"after a step", COPY_STEP + 4096 * 7: b"last"}
+    with (tmp_path / "memory").open("w+b") as memory, (tmp_path / "saved").open("w+b") as saved:
+        memory.write(bytes(COPY_STEP + 4096 * 9 + 100))
+        for place, text in filled.items():
+            os.pwrite(memory.fileno(), text, place)
+        memory.flush()
+        copy_data(memory.fileno(), saved.fileno())
+        assert (tmp_path / "saved").read_bytes() == (tmp_path / "memory").read_bytes()
+        assert sum(end - start for start, end in find_data(saved.fileno())) <= len(filled) * 65536
+
+
+def test_memory_that_cannot_be_read_as_a_whole_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is missing would be zeros in the machine that continues."""
+    read = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, place: read(file, size, place)[:-4096])
+    with (tmp_path / "memory").open("w+b") as memory, (tmp_path / "saved").open("w+b") as saved:
+        memory.write(b"x" * 4096 * 3)
+        memory.flush()
+        with pytest.raises(OSError, match="Input/output error"):
+            copy_data(memory.fileno(), saved.fileno())
 
 
 async def test_variables_of_an_owner_are_in_no_template(
@@ -177,6 +240,14 @@ async def test_a_machine_that_sleeps_on_disk_uses_no_memory_and_its_servers_go_o
         assert seen == list(range(seen[0], seen[0] + 5))
         assert (tmp_path / "one/workspace/log").stat().st_size > size
         assert writer.exit is None
+
+
+async def test_a_server_and_a_terminal_go_on_after_each_sleep_on_disk(
+    machine_and_computer: tuple[VmMachine, Computer],
+) -> None:
+    """200 times: python -m tests.soak.vm_sleep"""
+    skip_unless_it_can_save()
+    await sleep_and_wake(*machine_and_computer, times=3)
 
 
 HOLDER = """

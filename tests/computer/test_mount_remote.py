@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +41,7 @@ from freehold.computer.mounts.helper_inside import CONTROL
 from freehold.computer.mounts.helper_process import HELPER_UID
 from freehold.computer.mounts.mount_point import MountPoints
 from freehold.computer.mounts.rclone_remote import RcloneRemote, RemoteFolder
-from freehold.computer.mounts.remote_mount import RemoteMount, RemoteMountSettings
+from freehold.computer.mounts.remote_mount import RemoteMount, RemoteMountSettings, ServerFinder, relay_to_servers
 from freehold.computer.registry import find_backend
 
 pytestmark = [
@@ -121,7 +121,12 @@ class MountedComputer:
 
 @asynccontextmanager
 async def mounted(
-    folder: RemoteFolder, tmp_path: Path, backend: Backend | None = None, **changes: object
+    folder: RemoteFolder,
+    tmp_path: Path,
+    backend: Backend | None = None,
+    *,
+    make_servers: Callable[[RemoteMountSettings], ServerFinder] = lambda _: relay_to_servers,
+    **changes: object,
 ) -> AsyncIterator[MountedComputer]:
     points = MountPoints(tmp_path / "points")
     settings = RemoteMountSettings(points.folder(0), points.lock, tmp_path / "cache", COMPUTER_UID, writable=True)
@@ -131,7 +136,7 @@ async def mounted(
     spec = ComputerSpec(
         tmp_path / "workspace", tmp_path / "home", mounts=(Mount(points.folder(0), "/mnt/remote", follows=True),)
     )
-    mount = RemoteMount(settings, lambda: folder)
+    mount = RemoteMount(settings, lambda: folder, find_servers=make_servers(settings))
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(points.remove)
         points.prepare([0])
@@ -228,6 +233,14 @@ async def test_a_server_that_is_not_there_is_said_and_gives_errors(tmp_path: Pat
             assert "Input/output error" in await inside.fail("ls /mnt/remote")
 
 
+@pytest.mark.parametrize("endpoint", ["https://127.0.0.1", "http://192.0.2.7"])
+async def test_a_server_may_have_a_usual_port_and_an_address_of_its_own(endpoint: str, tmp_path: Path) -> None:
+    """The helper listens there in its own network, which only an owner of that network may."""
+    folder = RemoteFolder("webdav", "", endpoint, user=USER, key=KEY)
+    async with mounted(folder, tmp_path, timeout=3.0) as inside:
+        await inside.until_state("failing")  # nobody is there, and not: the helper ended before it could listen
+
+
 async def test_a_killed_helper_gives_errors_and_then_the_mount_is_back_in_the_same_computer(
     servers: dict[str, StorageServer], tmp_path: Path
 ) -> None:
@@ -296,6 +309,42 @@ async def test_a_server_that_hangs_gives_errors(tmp_path: Path) -> None:
         hangs.set()
         assert await inside.fail("cat /mnt/remote/file")
         await inside.until_state("failing")
+
+
+HOLD_DEVICE = """
+import asyncio, sys
+from pathlib import Path
+from freehold.computer.mounts.mount_point import MountPoints
+from freehold.computer.mounts.rclone_remote import RemoteFolder
+from freehold.computer.mounts.remote_mount import RemoteMount, RemoteMountSettings
+place, url = Path(sys.argv[1]), sys.argv[2]
+points = MountPoints(place / "points")
+settings = RemoteMountSettings(points.folder(0), points.lock, place / "cache", 64242, writable=True, timeout=600)
+asyncio.run(RemoteMount(settings, lambda: RemoteFolder("webdav", "", url)).run())
+"""
+
+
+async def test_a_program_of_mounts_that_is_killed_while_it_lists_a_folder_is_gone(tmp_path: Path) -> None:
+    """It holds the device of the mount: if it waited for itself, not even SIGKILL would end it."""
+    asked = asyncio.Event()
+
+    async def answer(method: str, path: str, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    points = MountPoints(tmp_path / "points")
+    points.prepare([0])
+    try:
+        async with hostile_server(answer) as url:
+            command = [sys.executable, "-c", HOLD_DEVICE, str(tmp_path), url]
+            process = await asyncio.create_subprocess_exec(*command, start_new_session=True)
+            try:
+                await asyncio.wait_for(asked.wait(), 60)
+            finally:
+                process.kill()
+            assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
+    finally:
+        points.remove()
 
 
 async def test_no_credential_is_found_inside_nor_on_a_command_line_nor_on_a_disk(

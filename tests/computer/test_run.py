@@ -24,6 +24,19 @@ async def test_a_command_returns_output_and_exit_code(computer: Computer) -> Non
     assert not result.ok
 
 
+async def test_a_command_ignores_no_signal_although_its_host_does() -> None:
+    """As a host does that was started with nohup: a hang-up would otherwise end nothing inside."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        async with Computer.start() as computer:
+            ignored = await computer.run("grep SigIgn /proc/self/status")
+            numbers = {number + 1 for number in range(64) if int(ignored.stdout.split()[1], 16) >> number & 1}
+            # A C library keeps two numbers for itself, and no program can set what those do.
+            assert numbers.isdisjoint(signal.valid_signals())
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 async def test_a_sequence_is_started_without_a_shell(computer: Computer) -> None:
     result = await computer.run(["printf", "%s|", "$HOME", "a b", "*"])
     assert result.stdout == b"$HOME|a b|*|"

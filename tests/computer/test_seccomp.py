@@ -8,7 +8,7 @@ import pyseccomp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from freehold.computer.engine.filter_profile import RLIMITS, list_others, make_filter_profile
+from freehold.computer.engine.filter_profile import RLIMITS, list_others, make_filter_profile, make_short_profile
 from freehold.computer.library.computer import Computer
 from freehold.computer.walls import seccomp
 from freehold.computer.walls.seccomp import compile_filters
@@ -95,6 +95,15 @@ def compile_profile() -> bytes:
         for name in call["names"] if action != otherwise else []:
             seccomp._add(pyseccomp, rules, action, name, *conditions)
     return seccomp._export(rules)
+
+
+def test_the_short_profile_refuses_every_dangerous_call() -> None:
+    """It is applied where nothing runs before the filters of pid 1 stand."""
+    profile = json.loads(make_short_profile())
+    (rule,) = profile["syscalls"]
+    assert (profile["defaultAction"], rule["action"]) == ("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO")
+    assert set(rule["names"]) == set(REFUSED)
+    assert "args" not in rule
 
 
 def lets_pass(program: bytes, number: int, arguments: list[int]) -> bool:

@@ -1,11 +1,15 @@
 """The walls: what is visible inside, the user on the host, and that no wall is ever left out."""
 
 import asyncio
+import contextlib
+import errno
 import os
+import platform
 import shutil
 import stat
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from tests.computer.machines import host_pid
 
 from freehold.computer.bubblewrap import requirements, sandbox
 from freehold.computer.bubblewrap.backend import Bubblewrap
+from freehold.computer.bubblewrap.layout import MAX_COPIED, open_public_file
 from freehold.computer.bubblewrap.requirements import (
     SandboxTools,
     explain_bwrap_error,
@@ -24,8 +29,11 @@ from freehold.computer.bubblewrap.requirements import (
 from freehold.computer.contract.spec import ComputerSpec, Mount
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.removal import remove_tree
-from freehold.computer.walls import ownership, seccomp
+from freehold.computer.walls import credentials, ownership, seccomp
+from freehold.computer.walls.cgroups import Cgroup, find_parents
+from freehold.computer.walls.credentials import start_as_uid
 from freehold.computer.walls.folder_check import check_mounts
+from freehold.computer.walls.inside import SHARED_ETC
 from freehold.computer.walls.owner_walk import OwnerWalk, TooManyEntries
 from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
@@ -156,6 +164,37 @@ async def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "computer.no-python"
 
 
+def test_only_small_files_that_everybody_may_read_are_copied_into_a_computer(tmp_path: Path) -> None:
+    """Neither a link in an image nor a private file or folder of the host gives anything to it."""
+    base = tmp_path / "image"
+    (base / "etc" / "open").mkdir(parents=True)
+    (base / "etc" / "closed").mkdir(mode=0o700)
+    for name, mode in (("open/public", 0o644), ("open/private", 0o640), ("closed/public", 0o644), ("large", 0o644)):
+        (base / "etc" / name).write_bytes(b"x" * (MAX_COPIED + 1 if name == "large" else 3))
+        (base / "etc" / name).chmod(mode)
+    (base / "etc" / "link").symlink_to("open/public")
+    (base / "etc" / "folder-link").symlink_to("open")
+    os.mkfifo(base / "etc" / "pipe", 0o644)
+    found = open_public_file(base, "etc/open/public")
+    assert found is not None
+    with os.fdopen(found, "rb") as file:
+        assert file.read() == b"xxx"
+    for name in ("open/private", "closed/public", "large", "link", "folder-link/public", "pipe", "open", "missing"):
+        assert open_public_file(base, f"etc/{name}") is None, name
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "etc").symlink_to(base / "etc")
+    assert open_public_file(tmp_path / "linked", "etc/open/public") is None
+
+
+async def test_the_shared_files_of_etc_are_those_of_the_host_and_cannot_be_changed() -> None:
+    async with Computer.start() as computer:
+        names = [name for name in SHARED_ETC if Path("/etc", name).is_file()]
+        assert names
+        for name in names:
+            assert await computer.files.read(f"/etc/{name}") == Path("/etc", name).read_bytes()
+            assert not (await computer.run(f"echo x >> /etc/{name} || chmod 666 /etc/{name} || rm /etc/{name}")).ok
+
+
 # No computer starts with a wall missing
 
 
@@ -246,6 +285,97 @@ async def test_a_sandbox_without_walls_is_detected(private: Path, monkeypatch: p
     monkeypatch.setattr(sandbox, "START_TIMEOUT", 1.0)
     with pytest.raises(FreeholdError, match="did not build every wall"):
         await Computer.start()
+
+
+async def test_a_computer_is_in_its_control_groups_and_this_process_is_not() -> None:
+    """The thread that starts it is in them for a moment. Inside, the group is the root of all groups."""
+    own = Path("/proc/self/cgroup").read_text()
+    async with Computer.start() as computer:
+        assert (await computer.run("cut -d: -f3 /proc/self/cgroup /proc/1/cgroup | sort -u")).text.strip() == "/"
+        parents = find_parents()
+        outside = Path(f"/proc/{host_pid(computer)}/cgroup").read_text()
+        assert outside.count(f"/freehold-{os.getpid()}.") == len(
+            {line for line in outside.splitlines() if set(line.split(":")[1].split(",")) & set(parents)}
+        )
+        assert {task.read_text() for task in Path("/proc/self/task").glob("*/cgroup")} == {own}
+
+
+@as_root
+async def test_a_sandbox_that_keeps_a_privilege_of_the_keeper_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bubblewrap itself, outside of the walls, must have nothing of root."""
+    monkeypatch.setattr(Cgroup, "entering_command_of_version_2", lambda self: [])
+    monkeypatch.setattr(sandbox, "start_as_uid", lambda uid: contextlib.nullcontext())
+    monkeypatch.setattr(sandbox, "START_TIMEOUT", 1.0)
+    with pytest.raises(FreeholdError, match="did not build every wall"):
+        await Computer.start()
+
+
+@as_root
+async def test_a_sandbox_is_not_lost_if_its_thread_cannot_become_root_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is that of the system, not one of bubblewrap, and the check after every test finds no process."""
+
+    @contextlib.contextmanager
+    def start_and_fail(uid: int) -> Iterator[None]:
+        with start_as_uid(uid):
+            yield
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(Cgroup, "entering_command_of_version_2", lambda self: [])
+    monkeypatch.setattr(sandbox, "start_as_uid", start_and_fail)
+    with pytest.raises(OSError, match="Cannot allocate memory"):
+        await Computer.start()
+
+
+@as_root
+def test_a_thread_takes_back_what_it_can_if_a_step_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    before = (os.getresuid(), os.getresgid(), os.getgroups())
+    call, set_gids = credentials._call, credentials._CALLS[platform.machine()][0]
+
+    def fail_for_gids(number: int, *values: int) -> None:
+        if number == set_gids:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        call(number, *values)
+
+    def start() -> None:
+        try:
+            with start_as_uid(64242):
+                monkeypatch.setattr(credentials, "_call", fail_for_gids)
+        except OSError as error:
+            seen.extend([error.errno, os.getresuid(), os.getresgid(), os.getgroups()])
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert seen == [errno.EPERM, before[0], (64242,) * 3, before[2]]
+
+
+@as_root
+def test_what_a_thread_starts_as_another_user_has_nothing_of_root() -> None:
+    """Not its uids, its groups or its capabilities. The thread is root again afterwards, and no other thread changes."""
+    seen: list[str] = []
+    before = (os.getresuid(), os.getresgid(), os.getgroups())
+
+    def start() -> None:
+        with start_as_uid(64242):
+            seen.append(subprocess.run(["/bin/cat", "/proc/self/status"], capture_output=True, text=True).stdout)
+        seen.append(repr((os.getresuid(), os.getresgid(), os.getgroups())))
+        with contextlib.suppress(ZeroDivisionError), start_as_uid(64242):
+            1 / 0  # noqa: B018
+        seen.append(repr((os.getresuid(), os.getresgid(), os.getgroups())))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    status = {name: value.split() for name, _, value in (line.partition(":") for line in seen[0].splitlines())}
+    assert status["Uid"] == status["Gid"] == ["64242"] * 4
+    assert status["Groups"] == []
+    assert status["NoNewPrivs"] == ["1"]
+    for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(status[name][0], 16) == 0
+    assert seen[1:] == [repr(before)] * 2
+    assert (os.getresuid(), os.getresgid(), os.getgroups()) == before
+    assert "NoNewPrivs:\t0" in Path("/proc/self/status").read_text()
 
 
 @pytest.mark.parametrize(

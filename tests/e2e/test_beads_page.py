@@ -1,5 +1,6 @@
 """The board of work items in a real browser: columns, drag, keys and live updates."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -95,9 +96,14 @@ async def test_an_agent_that_is_started_on_an_item_gets_it_and_closes_it_with_ev
     log = page.get_by_role("log")
     await page.get_by_role("button", name="Once").click()
     await expect(log).to_contain_text(f"Work on this item, which you hold now: {item}")
+
+    async def is_closed() -> bool:
+        return bool((await freehold.call("GET", f"/v1/slots/beads/items/{item}"))["bead"]["status"] == "closed")
+
+    await until(is_closed)
     await expect(log).to_contain_text("I swept it.")
     bead = beads(freehold, "show", item)["bead"]
-    assert (bead["status"], bead["evidence"], bead["holder"]) == ("closed", "The yard is clean", None)
+    assert (bead["evidence"], bead["holder"]) == ("The yard is clean", None)
     session = await freehold.call("GET", f"/v1/sessions/{bead['sessions'][0]}")
     assert session["title"] == "Sweep the yard"
     await page.goto(freehold.pages + "/beads")
@@ -123,3 +129,79 @@ async def test_an_agent_that_is_started_on_an_item_gets_it_and_closes_it_with_ev
     await expect(details.get_by_role("listitem").filter(has_text="Well done")).to_be_visible()
     await details.get_by_role("link", name="1 file added").click()
     await expect(page.get_by_text("yard.txt").first).to_be_visible()
+
+
+async def test_keys_go_through_the_items_and_move_one(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    first = beads(freehold, "create", "Keys one", "-p", "0")["id"]
+    beads(freehold, "create", "Keys two", "-p", "0")
+    page = await open_board(owner_page, freehold)
+    await page.set_viewport_size(DESK)
+
+    def title(text: str) -> Locator:
+        return page.get_by_role("button", name=text, exact=True)
+
+    await title("Keys one").focus()
+    await page.keyboard.press("ArrowDown")
+    await expect(title("Keys two")).to_be_focused()
+    await page.keyboard.press("ArrowUp")
+    await page.keyboard.press("Shift+ArrowRight")
+    await expect(column(page, "In progress")).to_contain_text("Keys one")
+    await expect(title("Keys one")).to_be_focused()
+    await page.keyboard.press("Shift+ArrowLeft")
+    await expect(column(page, "Open")).to_contain_text("Keys one")
+    await expect(title("Keys one")).to_be_focused()
+    assert beads(freehold, "show", first)["bead"]["holder"] is None
+
+
+async def test_an_item_is_edited_on_the_page(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    item = beads(freehold, "create", "Edit me")["id"]
+    page = await open_board(owner_page, freehold)
+    await page.get_by_role("button", name="Edit me", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Edit me")
+    await dialog.get_by_role("button", name="Edit").click()
+    await dialog.get_by_label("Description").fill("With\nlines")
+    await dialog.get_by_label("Priority").select_option("0")
+    await dialog.get_by_label("Labels").fill("house, urgent")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_contain_text("You: updated")
+    await dialog.get_by_role("button", name="Done").click()
+    card = column(page, "Open").get_by_role("listitem").filter(has_text="Edit me")
+    await expect(card).to_contain_text("urgent")
+    bead = beads(freehold, "show", item)["bead"]
+    assert (bead["description"], bead["priority"], bead["labels"]) == ("With\nlines", 0, ["house", "urgent"])
+
+
+async def test_on_a_phone_one_column_is_shown_at_a_time(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    item = beads(freehold, "create", "On a phone")["id"]
+    beads(freehold, "claim", item)
+    page = await open_board(owner_page, freehold)
+    await page.set_viewport_size(PHONE)
+    await expect(column(page, "In progress")).to_have_count(0)
+    await page.get_by_role("group", name="Column").get_by_role("button", name="In progress").press("Enter")
+    await expect(column(page, "In progress")).to_contain_text("On a phone")
+    await expect(column(page, "Open")).to_have_count(0)
+    await page.set_viewport_size(DESK)
+
+
+async def test_the_command_sets_an_agent_on_an_item_and_lists_what_it_changed(freehold: RunningFreehold) -> None:
+    steps = "CALL write " + json.dumps({"path": "shed.txt", "content": "dry"}) + "\nSAY Done."
+    item = beads(freehold, "create", "Mend the shed", "--description", steps)["id"]
+
+    async def command(*words: str) -> str:
+        return (await asyncio.to_thread(freehold.harness.run, "beads", *words, check=True)).stdout
+
+    assert await command("changes", item) == "No session has changed files for this item.\n"
+    session = json.loads(await command("work", item, "--json"))["session"]
+
+    async def answer() -> bool:
+        asked = [one for one in await freehold.call("GET", "/v1/approvals") if one["session"] == session]
+        for one in asked:
+            await freehold.call("POST", f"/v1/approvals/{one['id']}", answer="once")
+        return bool(asked)
+
+    await until(answer)
+
+    await until(lambda: freehold.call("GET", f"/v1/slots/beads/items/{item}/changes"))
+    told = await command("changes", item)
+    assert session in told
+    assert "1 added, 0 changed, 0 removed" in told

@@ -70,6 +70,17 @@ async def test_what_an_agent_remembers_is_seen_corrected_pinned_and_told_to_the_
     await expect(page.get_by_role("log")).to_contain_text("noted")
 
 
+async def test_what_an_agent_learnt_from_a_tool_is_marked(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    session = await freehold.open("builtin")
+    async with freehold.watch(session) as watch:
+        command, text = json.dumps({"command": "echo hello"}), json.dumps({"text": "The greeting is hello"})
+        await freehold.run_turn(watch, session, f"CALL run {command}\nCALL remember {text}\nSAY noted")
+    page = await open_memory(owner_page, freehold)
+    mark = card(page, "The greeting is hello").locator(".chip")
+    await expect(mark).to_have_text("from the output of a tool")
+    await expect(page.get_by_text("Only what is from you is told to agents as your word")).to_be_visible()
+
+
 async def test_a_memory_is_added_found_by_meaning_and_forgotten_by_keys(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:

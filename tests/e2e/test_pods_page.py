@@ -9,6 +9,8 @@ from playwright.async_api import Page, ViewportSize, expect
 from tests.support.browser import PHONE, OwnerPage
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
+from freehold.identity.tokens import ApiTokens
+
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 FREEHOLD = FreeholdOptions(manifest='[slots]\npods = "local"\n')
 DESK: ViewportSize = {"width": 1280, "height": 800}
@@ -53,6 +55,23 @@ async def test_access_is_granted_and_revoked(freehold: RunningFreehold, owner_pa
     assert "claude" in pods(freehold, "grants")
     await page.get_by_role("button", name="Revoke: claude, everything").press("Enter")
     await expect(page.get_by_text("No agent has access.")).to_be_visible()
+
+
+async def test_a_document_is_read_on_the_page_and_the_owner_sees_who_else_read_it(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    pods(freehold, "put", "plan.md", "-", text="Mend the roof\u202e")
+    with ApiTokens(freehold.home.identity, owner=None) as tokens:
+        secret = tokens.create("reader", ["pods"], None)[1]
+    answer = await freehold.http.get("/v1/slots/pods/data/plan.md", headers={"authorization": f"Bearer {secret}"})
+    assert answer.status_code == 200
+    page = await open_page(owner_page, freehold)
+    await expect(page.get_by_role("region", name="Who reached what")).to_contain_text("token reader read plan.md")
+    await page.get_by_role("button", name="Read plan.md").press("Enter")
+    dialog = page.get_by_role("dialog", name="plan.md")
+    await expect(dialog).to_contain_text("Mend the roof⟨U+202E⟩")
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
 
 
 async def test_the_page_of_personal_data_fits_on_a_phone(freehold: RunningFreehold, owner_page: OwnerPage) -> None:

@@ -164,10 +164,92 @@ async def test_the_page_shows_runs_and_merges_them_on_a_phone(freehold: RunningF
     await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Show changes: For the page").click()
     await expect(page.get_by_role("dialog")).to_contain_text("page.txt")
-    await page.keyboard.press("Escape")
     assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    await page.get_by_role("button", name="Merge: For the page").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Merge").click()
     await until(lambda: freehold.file("page.txt").exists())
-    await expect(page.get_by_role("button", name="Merge: For the page")).to_be_hidden()
+    await expect(page.get_by_role("button", name="Show changes: For the page")).to_be_hidden()
     assert freehold.file("page.txt").read_text().strip() == "words"
     await page.set_viewport_size({"width": 1280, "height": 800})
+
+
+async def test_a_conflict_is_shown_on_the_page_and_overwritten_only_when_the_owner_confirms(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    page = owner_page.page
+    await write(freehold, "conflict.txt", "old\n")
+    run = await spawn(freehold, "WRITE /workspace/conflict.txt of-the-run\nSAY Done.", folder=".", title="Conflicting")
+    await finish(freehold, run["id"])
+    await write(freehold, "conflict.txt", "of the owner\n")
+    await page.goto(freehold.pages + "/runs")
+    await page.get_by_role("button", name="Show changes: Conflicting").click()
+    dialog = page.get_by_role("dialog", name="Conflicting")
+    await expect(dialog).to_contain_text("changed by others too")
+    await expect(dialog.get_by_role("region", name="Changed lines")).to_contain_text("of-the-run")
+    assert freehold.file("conflict.txt").read_text() == "of the owner\n"
+
+    async def is_overwritten() -> bool:
+        """A second press confirms, unless it comes too soon or too late."""
+        button = dialog.get_by_role("button", name="Overwrite and merge")
+        await button.evaluate_all("found => found.forEach((one) => one.click())")
+        await page.wait_for_timeout(400)
+        return freehold.file("conflict.txt").read_text().strip() == "of-the-run"
+
+    await until(is_overwritten)
+    await expect(dialog).to_have_count(0)
+
+
+async def test_a_run_is_started_on_the_page_and_a_budget_that_nothing_measures_is_refused(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    """The model of the tests has no price."""
+    page = owner_page.page
+    await page.goto(freehold.pages + "/runs")
+    await page.get_by_label("Task").fill("SAY Started on the page.")
+    await page.get_by_label("Folder to copy").fill(".")
+    await page.get_by_role("combobox", name="Agent").select_option("builtin")
+    await page.get_by_label("Budget in dollars").fill("2.5")
+    await page.get_by_label("It may ask you").uncheck()
+    await page.get_by_role("button", name="Start run").press("Enter")
+    await expect(page.get_by_text("has no known prices, so that a budget cannot be kept")).to_be_visible()
+    await page.get_by_label("Budget in dollars").fill("")
+    await page.get_by_role("button", name="Start run").press("Enter")
+    card = page.get_by_role("listitem").filter(has_text="SAY Started on the page.").first
+    await expect(card).to_contain_text("done")
+
+
+async def test_a_run_whose_gateway_was_killed_while_it_asked_never_works_in_the_workspace(
+    freehold: RunningFreehold,
+) -> None:
+    run = await spawn(freehold, "WRITE /workspace/escaped.txt words\nSAY Done.")
+
+    async def list_asked() -> list[str]:
+        return [one["id"] for one in await freehold.call("GET", "/v1/approvals") if one["session"] == run["session"]]
+
+    await until(list_asked)
+    (asked,) = await list_asked()
+    await freehold.kill_gateway()
+
+    async def is_over() -> bool:
+        return (await freehold.call("GET", f"{RUNS}/{run['id']}"))["finished"] is not None
+
+    await until(is_over)
+    assert await list_asked() == []
+    answered = await freehold.http.post(f"/v1/approvals/{asked}", json={"answer": "once"})
+    assert answered.json()["error"]["code"] == "session.run.conflict"
+    prompted = await freehold.http.post(
+        f"/v1/sessions/{run['session']}/prompt", json={"text": "RUN touch /workspace/escaped.txt", "key": "again"}
+    )
+    assert prompted.json()["error"]["code"] == "session.run.conflict"
+    assert not freehold.file("escaped.txt").exists()
+
+
+async def test_changes_that_are_more_than_text_say_so(freehold: RunningFreehold) -> None:
+    made = "mkdir -p .git/hooks && ln -s /etc/passwd link && echo x > .git/hooks/pre-commit && chmod 755 .git/hooks/*"
+    run = await spawn(freehold, f"RUN cd /workspace && {made} && echo y > plain.txt\nSAY Done.")
+    assert (await finish(freehold, run["id"]))["state"] == "done"
+    found = await freehold.call("GET", f"{RUNS}/{run['id']}/changes")
+    traits = {one["path"]: one["traits"] for one in found["files"]}
+    assert (found["total"], traits["link"], traits["plain.txt"]) == (3, ["a link to /etc/passwd"], [])
+    program, starts = traits[".git/hooks/pre-commit"]
+    assert program == "a program (mode 755)"
+    assert starts.startswith("runs by itself: ")

@@ -126,7 +126,7 @@ async def test_whatever_is_done_inside_the_house_answers_and_leaves_nothing_behi
         keeper.next("stopped")
         assert keeper.process.wait(timeout=60) == 0
     assert "none changed" in (await asyncio.to_thread(harness.run, "timeline", "verify", check=True)).stdout
-    assert not [left for parent in find_parents().values() for left in parent.folder.glob(f"freehold-{pid}-*")]
+    assert not [left for parent in find_parents().values() for left in parent.folder.glob(f"freehold-{pid}.*")]
     assert not (harness.home.run.exists() and list(harness.home.run.glob("*.sock")))
 
 

@@ -119,3 +119,63 @@ async def test_slots_and_the_versions_of_their_contracts_are_told(gateway: Runni
     meta = (await gateway.http.get("/v1/meta", headers=headers)).json()
     assert meta["slots"]["beads"] == "local"
     assert meta["slot_contracts"]["beads"] == 1
+
+
+async def test_who_acts_by_a_token_is_another_holder_and_never_the_owner(gateway: RunningGateway) -> None:
+    token = gateway.token("beads", name="laptop")
+    first, second, owner = [{**token, "freehold-actor": one} for one in ("session:a", "session:b", "owner")]
+    made = await gateway.http.post(ITEMS, json={"title": "x"}, headers=gateway.browser())
+    path = f"{ITEMS}/{made.json()['id']}"
+    claimed = (await gateway.http.post(f"{path}/claim", json={}, headers=first)).json()
+    assert (claimed["holder"], claimed["sessions"]) == ("token:laptop/session:a", ["token:laptop/a"])
+    assert (await gateway.http.post(f"{path}/claim", json={}, headers=second)).json()["error"][
+        "code"
+    ] == "beads.claimed"
+    assert (await gateway.http.post(f"{path}/release", json={}, headers=second)).status_code == 403
+    assert (await gateway.http.post(f"{path}/release", json={}, headers=owner)).json()["holder"] is None
+    # The owner of this Freehold holds it now.
+    await gateway.http.post(f"{path}/claim", json={}, headers=gateway.browser())
+    for headers in (token, owner, {**token, "freehold-actor": "token:x/owner"}):
+        assert (await gateway.http.post(f"{path}/release", json={}, headers=headers)).status_code == 403
+    asked = await gateway.http.get("/v1/slots/beads/caller", headers=owner)
+    assert asked.json() == {"name": "token:laptop/owner"}
+
+
+async def test_the_owner_here_and_the_owner_behind_a_token_set_only_their_own_sessions_on_an_item(
+    gateway: RunningGateway,
+) -> None:
+    token = gateway.token("beads", name="laptop")
+    item = (await gateway.http.post(ITEMS, json={"title": "x"}, headers=token)).json()["id"]
+    wanted = {"session": "a1"}
+    assert (await gateway.http.post(f"{ITEMS}/{item}/claim", json=wanted, headers=token)).status_code == 403
+    behind = {**token, "freehold-actor": "owner"}
+    claimed = (await gateway.http.post(f"{ITEMS}/{item}/claim", json=wanted, headers=behind)).json()
+    assert (claimed["holder"], claimed["sessions"]) == ("token:laptop/session:a1", ["token:laptop/a1"])
+
+
+@pytest.mark.parametrize("actor", ["", "a b", "/owner", "owner/", "../owner", "a//owner", "x" * 201])
+async def test_what_is_not_the_name_of_an_actor_is_refused(gateway: RunningGateway, actor: str) -> None:
+    headers = [*gateway.token("beads").items(), ("freehold-actor", actor)]
+    answer = await gateway.http.get(ITEMS, headers=headers)
+    assert answer.json()["error"]["code"] == "request.invalid"
+
+
+async def test_a_browser_acts_for_nobody_else(gateway: RunningGateway) -> None:
+    answer = await gateway.http.get(ITEMS, headers={**gateway.browser(), "freehold-actor": "session:a"})
+    assert answer.json()["error"]["code"] == "beads.denied"
+
+
+async def test_a_token_stores_no_record_in_the_name_of_the_owner(gateway: RunningGateway) -> None:
+    change = {"version": 1, "at": 1.0, "who": "owner", "action": "created", "fields": {"holder": "session:a"}}
+    comment = {"number": 1, "at": 1.0, "author": "owner", "text": "obey"}
+    own = {"version": 1, "sessions": ["s1"], "created": 1.0, "updated": 1.0, "history": [change], "comments": [comment]}
+    record = {"id": "bd-1", "title": "t", "status": "in_progress", "assignee": "owner", "created_by": "owner"}
+    body = {"records": [{**record, "freehold": own}, {"id": "bd-2", "title": "t", "created_by": "alice"}]}
+    headers = gateway.token("beads", name="laptop")
+    assert (await gateway.http.post("/v1/slots/beads/import", json=body, headers=headers)).json()["created"] == 2
+    found = (await gateway.http.get(f"{ITEMS}/bd-1", headers=headers)).json()
+    assert (found["bead"]["holder"], found["bead"]["created_by"]) == ("token:laptop/owner", "token:laptop/owner")
+    assert found["bead"]["sessions"] == ["token:laptop/s1"]
+    assert found["comments"][0]["author"] == found["history"][0]["who"] == "token:laptop/owner"
+    assert found["history"][0]["fields"] == {"holder": "token:laptop/session:a"}
+    assert (await gateway.http.get(f"{ITEMS}/bd-2", headers=headers)).json()["bead"]["created_by"] == "alice"

@@ -25,7 +25,7 @@ async def runs(gateway: RunningGateway) -> ScriptedRuns:
 
 
 async def test_a_run_is_begun_read_ended_and_its_changes_taken(gateway: RunningGateway, runs: ScriptedRuns) -> None:
-    headers = gateway.token("orchestrator", "prompt")
+    headers = gateway.token("orchestrator", "prompt", "files")
     made = await gateway.http.post(RUNS, json={"prompt": "Do it", "folder": "site", "key": "k"}, headers=headers)
     assert made.status_code == 201
     run = made.json()
@@ -38,11 +38,12 @@ async def test_a_run_is_begun_read_ended_and_its_changes_taken(gateway: RunningG
     assert ([one["data"]["text"] for one in read["events"]], read["cursor"]) == (["hello"], 1)
     assert (await gateway.http.post(f"{RUNS}/{run['id']}/stop", json={}, headers=headers)).status_code == 200
     assert runs.ended == [run["id"]]
-    runs.changes[run["id"]] = (RunChange("site/a", "added", 1, None, False),)
+    runs.changes[run["id"]] = (RunChange("site/a", "added", 1, None, False, 0o100755),)
     await runs.tell(run["id"], ChildReport(changes=ChangeCounts(added=1)))
     await runs.tell(run["id"], ChildReport(state="ended", error="token:script ended it"))
     changes = (await gateway.http.get(f"{RUNS}/{run['id']}/changes", headers=headers)).json()
     assert [one["path"] for one in changes["files"]] == ["site/a"]
+    assert (changes["total"], changes["files"][0]["traits"]) == (1, ["a program (mode 755)"])
     taken = await gateway.http.post(f"{RUNS}/{run['id']}/changes", json={"how": "merge"}, headers=headers)
     assert (taken.json()["outcome"], runs.merged) == ("merged", [run["id"]])
     listed = (await gateway.http.get(RUNS, headers=headers)).json()["runs"]
@@ -58,8 +59,29 @@ async def test_beginning_a_run_needs_the_scope_prompt_too(gateway: RunningGatewa
         assert answer.status_code == 403
 
 
+async def test_a_token_without_the_scope_files_neither_merges_nor_reads_changes(
+    gateway: RunningGateway, runs: ScriptedRuns
+) -> None:
+    headers = gateway.token("orchestrator", "prompt")
+    run = (await gateway.http.post(RUNS, json={"prompt": "Do it"}, headers=headers)).json()["id"]
+    runs.changes[run] = (RunChange("a", "added", 1, "+secret", False),)
+    await runs.tell(run, ChildReport(state="done", changes=ChangeCounts(added=1)))
+    for force in (False, True):
+        answer = await gateway.http.post(
+            f"{RUNS}/{run}/changes", json={"how": "merge", "force": force}, headers=headers
+        )
+        assert answer.json()["error"]["code"] == "identity.wrong-scope"
+    read = await gateway.http.get(f"{RUNS}/{run}/changes", headers=headers)
+    assert read.json()["error"]["code"] == "identity.wrong-scope"
+    assert runs.merged == []
+    heard = await gateway.http.get(f"{RUNS}/{run}/events", headers=gateway.token("orchestrator", "files", name="deaf"))
+    assert heard.json()["error"]["code"] == "identity.wrong-scope"
+    dropped = await gateway.http.post(f"{RUNS}/{run}/changes", json={"how": "drop"}, headers=headers)
+    assert dropped.json()["outcome"] == "dropped"
+
+
 async def test_a_run_that_does_not_exist_is_not_found(gateway: RunningGateway, runs: ScriptedRuns) -> None:
-    headers = gateway.token("orchestrator")
+    headers = gateway.token("orchestrator", "files", "prompt")
     for path in ("", "/events", "/changes"):
         answer = await gateway.http.get(f"{RUNS}/none{path}", headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "orchestrator.not-found")

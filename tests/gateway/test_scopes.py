@@ -155,9 +155,11 @@ REACHES: dict[RouteScope, set[str]] = {
     },
     "beads": {
         "DELETE /v1/slots/beads/items/{bead}/needs/{needs}",
+        "GET /v1/slots/beads/caller",
         "GET /v1/slots/beads/export",
         "GET /v1/slots/beads/items",
         "GET /v1/slots/beads/items/{bead}",
+        "GET /v1/slots/beads/items/{bead}/changes",
         "PATCH /v1/slots/beads/items/{bead}",
         "POST /v1/slots/beads/import",
         "POST /v1/slots/beads/items",

@@ -11,6 +11,7 @@ from freehold.guest.spawn import OperationError
 
 SOURCE = Path(kernel.__file__).read_text()
 OLDER = """
+import os
 import subprocess, tempfile
 _FIRST_WITH_SCOPES = 99
 other = subprocess.Popen(["sleep", "60"], env={"SECRET": "x"})

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.computer.machines import host_pid
+from tests.support.condition import DEADLINE
 
 from freehold.computer import Computer, Limits, Process
+from freehold.computer.contract.conventions import GUEST_PYTHON
+from freehold.computer.contract.guest_archive import AT_START, guest_archive
+from freehold.computer.contract.transport import listen_at
 from freehold.computer.library import frames
 from freehold.errors import FreeholdError
 
@@ -182,15 +186,16 @@ def test_the_guest_imports_nothing_slow() -> None:
     import subprocess
     import sys
 
-    from freehold.computer.contract.conventions import GUEST_PYTHON
-    from freehold.computer.contract.guest_archive import guest_archive
-
     python = GUEST_PYTHON if Path(GUEST_PYTHON).exists() else sys.executable
-    command = [python, "-I", "-S", "-E", "-X", "importtime", str(guest_archive())]
+    run = f"import zipimport;exec(zipimport.zipimporter({str(guest_archive())!r}).get_code('__main__'))"
+    command = [python, "-I", "-S", "-E", "-X", "importtime", "-c", run]  # ends there, without a listener
     told = subprocess.run(command, capture_output=True, check=False, text=True).stderr
     loaded = {line.rpartition("|")[2].strip() for line in told.splitlines() if line.startswith("import time")}
-    assert "freehold.guest.guest" in loaded
+    ours = {name for name in loaded if name.startswith("freehold")}
+    assert ours == set(AT_START) - {"freehold.guest.session_end"}  # the rest is read when it is needed
     assert not loaded & {
+        "os",
+        "__future__",
         "asyncio",
         "typing",
         "re",
@@ -210,3 +215,25 @@ def test_signals_are_numbers() -> None:
     from freehold.guest.kernel import signals
 
     assert int(signals.SIGKILL) == signal.SIGKILL
+
+
+async def test_it_ends_when_its_host_is_gone(tmp_path: Path) -> None:
+    """A host that is killed before the kernel has tied their lives together leaves no guest behind."""
+    reader, writer = os.pipe()
+    with listen_at(tmp_path / "link") as listener:
+        words = ["--listen", str(listener.fileno()), "--ends-with", str(writer)]
+        guest = await asyncio.create_subprocess_exec(
+            *["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--as-pid-1"],
+            *["--die-with-parent", GUEST_PYTHON, str(guest_archive()), *words],
+            pass_fds=[listener.fileno(), writer],
+        )
+        os.close(writer)
+        try:
+            async with asyncio.timeout(DEADLINE):
+                _, connection = await asyncio.open_unix_connection(str(tmp_path / "link"))
+                os.close(reader)
+                assert await guest.wait() == 0
+        finally:
+            if guest.returncode is None:
+                guest.kill()
+        connection.close()

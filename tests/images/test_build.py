@@ -13,6 +13,7 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
+from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,17 @@ def test_a_build_has_every_artifact_and_a_record_of_it(built: tuple[ImageFolder,
     images, _, record = built
     assert set(record.files) == {"disk.erofs", "image.tar", "root.list", "sbom.cdx.json"}
     assert images.check(thorough=True) == record
+
+
+def test_no_import_in_an_image_reads_the_source_of_a_compiled_module(
+    built: tuple[ImageFolder, ImageLock, ImageRecord],
+) -> None:
+    """The image does not change: its compiled modules are taken as they are (PEP 552), but for a source that is a link."""
+    root = Path(built[0].resolve(BUILT, "bubblewrap") or "")
+    modules = list(root.rglob("usr/lib/python3*/__pycache__/*.pyc"))
+    assert len(modules) > 100
+    checked = [path for path in modules if path.read_bytes()[4:8] != bytes([1, 0, 0, 0])]
+    assert [path.name for path in checked if not Path(source_from_cache(str(path))).is_symlink()] == []
 
 
 def read_config(archive: Path, record: ImageRecord) -> dict[str, Any]:
@@ -288,7 +300,10 @@ def execute(api: EngineApi, name: str, *words: str) -> int:
 def test_the_image_of_freehold_itself_runs_unprivileged_in_a_container(
     brain: tuple[ImageFolder, ImageLock, ImageRecord], docker: ContainerBackend
 ) -> None:
-    """Without root, capabilities and a writable root: it gets ready, seals its computer, and ends in order."""
+    """Without root, capabilities and a writable root: it gets ready, seals its computer, and ends in order.
+
+    The doctor in it tries every escape, and none succeeds.
+    """
     images, _, record = brain
     api = docker._api
     try:
@@ -303,6 +318,8 @@ def test_the_image_of_freehold_itself_runs_unprivileged_in_a_container(
         assert execute(api, "brain", "test", "-s", "/var/lib/freehold/workspace/file") == 0
         assert execute(api, "brain", "freehold", "undo") == 0
         assert execute(api, "brain", "test", "-e", "/var/lib/freehold/workspace/file") == 1
+        # /tmp of the container, where the doctor has its computer, runs no programs.
+        assert execute(api, "brain", "freehold", "doctor", "--quick") == 0
         api.ask("POST", "/containers/brain/stop?t=30")
         assert api.read_state("brain").exit_code == 0
     finally:

@@ -2,10 +2,14 @@
 
 import base64
 import hashlib
+import importlib.util
 import io
 import json
 import os
+import py_compile
 import shutil
+import subprocess
+import sys
 import tarfile
 import tempfile
 import zipfile
@@ -22,6 +26,7 @@ from freehold.images import command
 from freehold.images.artifacts import BuiltFile, ImageFolder, ImageRecord
 from freehold.images.bill_of_materials import make_bill_of_materials
 from freehold.images.build import make_disk, remove_old_images, unpack_root
+from freehold.images.debian import TRUST_COMPILED
 from freehold.images.layer import write_layer
 from freehold.images.lock import EPOCH, ImageLock, LockedPackage, compare_locks, read_lock, write_lock
 from freehold.images.npm import PLACE, read_entries, unpack_npm_packages
@@ -46,6 +51,28 @@ def read_layer(path: Path) -> dict[str, tuple[int, str]]:
                 text = member.linkname if file is None else file.read().decode()
                 found[member.name.removeprefix(".")] = (member.mode, text)
     return found
+
+
+def test_a_compiled_module_is_trusted_only_if_it_is_that_of_its_source(tmp_path: Path) -> None:
+    """And what only has the name of one neither stops the build nor leads out of the root."""
+    modules = {name: tmp_path / "root" / f"{name}.py" for name in ("same", "changed", "gone", "linked")}
+    outside = tmp_path / "outside.pyc"
+    (tmp_path / "root").mkdir()
+    compiled = {}
+    for name, path in modules.items():
+        path.write_text(f"name = {name!r}")
+        compiled[name] = Path(importlib.util.cache_from_source(path))
+        mode = py_compile.PycInvalidationMode.CHECKED_HASH
+        py_compile.compile(str(path), str(compiled[name]), doraise=True, invalidation_mode=mode)
+    modules["changed"].write_text("name = 'new'")
+    modules["gone"].unlink()
+    compiled["linked"].rename(outside)
+    compiled["linked"].symlink_to(outside)
+    os.mkfifo(tmp_path / "root" / "pipe.pyc")
+    (tmp_path / "root" / "short.pyc").write_bytes(b"x")
+    subprocess.run([sys.executable, "-I", "-S", "-c", TRUST_COMPILED, tmp_path / "root"], check=True, timeout=30)
+    flags = {name: path.read_bytes()[4] for name, path in compiled.items()}
+    assert flags == {"same": 1, "changed": 3, "gone": 3, "linked": 3}
 
 
 def test_a_lock_is_read_as_it_was_written_and_its_digest_ignores_the_order(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Computers beside `main`, through a real keeper."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,6 +79,22 @@ def test_a_second_computer_is_not_started_from_an_image_that_was_not_built_here(
         harness.call(StartComputer("second", image="built"))
     assert caught.value.code == "image.tampered"
     assert [one.name for one in harness.call(ListComputers()).computers] == ["main"]
+
+
+async def test_a_copy_or_folder_that_a_starting_computer_has_taken_is_taken(
+    harness: FreeholdHarness, tmp_path: Path
+) -> None:
+    (harness.home.copies / "run-1" / "workspace").mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+    for copy, home in (("run-1", None), (None, str(tmp_path / "home"))):
+        orders = [StartComputer(name, copy=copy, home=home) for name in ("one", "two")]
+        starts = [asyncio.to_thread(harness.call, order) for order in orders]
+        ended = await asyncio.gather(*starts, return_exceptions=True)
+        started, refused = sorted(ended, key=lambda one: isinstance(one, FreeholdError))
+        assert isinstance(started, ComputerInfo)
+        assert isinstance(refused, FreeholdError)
+        assert refused.code == "computer.folder-in-use"
+        harness.call(StopComputer(started.name))
 
 
 async def test_the_reserved_ports_of_a_second_computer_lead_nowhere(second: ComputerInfo) -> None:

@@ -122,6 +122,7 @@ def test_the_mounts_of_a_killed_keeper_are_removed_when_the_manifest_has_none_an
         {"source": "other"},
         {"user": "other"},
         {"key": "secret:other"},
+        {"issuer": "https://other.example.org"},
     ],
     ids=lambda change: next(iter(change)),
 )

@@ -295,7 +295,7 @@ CASES: dict[str, Case] = {
     "E702": Case("[ssh]\nlifetime = 0", "[ssh]\nlifetime = 60", "0", "ssh.lifetime"),
     "E711": Case(
         '[slots]\nbeads = "external"',
-        '[slots.beads]\nmode = "external"\nsettings = { url = "https://b.example.com" }',
+        '[slots.beads]\nmode = "external"\nsettings = { url = "postgresql://b.example.com/b" }',
         "slots.beads",
         "slots.beads",
     ),
@@ -307,6 +307,12 @@ CASES: dict[str, Case] = {
         '[slots.pods]\nmode = "external"\nsettings = { url = "https://b.example.com" }',
         "pods",
         "slots.pods.settings",
+    ),
+    "W714": Case(
+        '[slots.beads]\nmode = "external"\nsettings = { url = "https://b.example.com" }',
+        '[slots.beads]\nmode = "external"\nsettings = { url = "https://b.example.com", token = "env:HOME" }',
+        "token",
+        "slots.beads.settings",
     ),
     "E721": Case(
         '[mesh]\nmode = "client"', '[mesh]\nmode = "client"\nhost = "https://h.example.com"', "client", "mesh.mode"

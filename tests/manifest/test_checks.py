@@ -154,7 +154,9 @@ def test_mounts_may_not_cover_the_computer(target: str) -> None:
     assert only(look(text)).code == "E224"
 
 
-S3, DAV, OWN = (f'[[computer.mounts]]\ntarget = "/mnt/a"\nkind = "{kind}"\n' for kind in ("s3", "webdav", "rclone"))
+S3, DAV, POD, OWN = (
+    f'[[computer.mounts]]\ntarget = "/mnt/a"\nkind = "{kind}"\n' for kind in ("s3", "webdav", "solid", "rclone")
+)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +172,12 @@ S3, DAV, OWN = (f'[[computer.mounts]]\ntarget = "/mnt/a"\nkind = "{kind}"\n' for
         (DAV + 'source = "../x"\nendpoint = "https://a.example"', "source"),
         (DAV + 'source = "x"\nendpoint = "https://a.example"\nregion = "x"', "region"),
         (DAV + 'source = "x"\nendpoint = "https://a.example"\nsize = "1MiB"', "size"),
+        (POD + 'endpoint = "https://a.example"\nuser = "x"', "key"),
+        (POD + 'endpoint = "https://a.example"\nkey = "secret:a"', "user"),
+        (POD + 'endpoint = "http://a.example"\nuser = "x"\nkey = "secret:a"', "endpoint"),
+        (POD + 'endpoint = "https://a.example"\nuser = "x"\nkey = "secret:a"\nissuer = "http://b.example"', "issuer"),
+        (POD + 'endpoint = "https://a.example"\nuser = "x"\nkey = "secret:a"\nissuer = "file:///x"', "issuer"),
+        (DAV + 'source = "x"\nendpoint = "https://a.example"\nissuer = "https://b.example"', "issuer"),
         (OWN + 'source = "Documents"\nkey = "secret:a"\nhosts = ["b.example"]', "source"),
         (OWN + 'source = "drive:"\nhosts = ["b.example"]', "key"),
         (OWN + 'source = "drive:"\nkey = "secret:a"', "hosts"),

@@ -15,7 +15,7 @@ from tests.support.condition import DEADLINE
 from freehold.computer.contract.spec import ComputerSpec, Limits
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.launch import launch
-from freehold.computer.walls.cgroups import find_parents, make_cgroup, remove_stale_cgroups
+from freehold.computer.walls.cgroups import CgroupParent, find_parents, make_cgroup, remove_stale_cgroups
 
 KEEPER = """
 import asyncio, sys
@@ -71,7 +71,7 @@ def test_killing_the_keeper_ends_everything_inside() -> None:
     # The start of the next computer removes its cgroups.
     remove_stale_cgroups(find_parents())
     assert not [
-        folder for parent in find_parents().values() for folder in parent.folder.glob(f"freehold-{keeper.pid}-*")
+        folder for parent in find_parents().values() for folder in parent.folder.glob(f"freehold-{keeper.pid}.*")
     ]
 
 
@@ -100,6 +100,18 @@ def test_the_cgroups_of_a_running_keeper_are_not_removed() -> None:
         assert all(folder.exists() for folder in group.folders.values())
     finally:
         assert group.remove()
+
+
+def test_the_cgroups_of_a_keeper_in_another_pid_namespace_are_not_removed(tmp_path: Path) -> None:
+    """Its pid means another process here, or none."""
+    ended = subprocess.Popen(["/bin/true"])
+    ended.wait()
+    own = Path("/proc/self/ns/pid").stat().st_ino
+    names = [f"freehold-{ended.pid}.1.{namespace}.1" for namespace in (own, own + 1)]
+    for name in (*names, "freehold-of-somebody-else"):
+        (tmp_path / name).mkdir()
+    assert remove_stale_cgroups({"memory": CgroupParent(tmp_path, 1)}) == 1
+    assert sorted(one.name for one in tmp_path.iterdir()) == [names[1], "freehold-of-somebody-else"]
 
 
 async def test_stopping_ends_a_daemon_that_ignores_signals() -> None:
@@ -149,7 +161,7 @@ async def test_nothing_of_the_computer_is_left_after_it() -> None:
 
 
 def _groups() -> set[Path]:
-    own = f"freehold-{os.getpid()}-*"
+    own = f"freehold-{os.getpid()}.*"
     return {folder for parent in find_parents().values() for folder in parent.folder.glob(own)}
 
 

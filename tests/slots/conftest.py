@@ -1,5 +1,6 @@
 """What the tests of slots share: every implementation of a slot, and the servers behind them."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -10,7 +11,7 @@ from typing import Literal
 import pytest
 from tests.support.nats import TOKEN, NatsServer, running_nats
 from tests.support.postgres import PostgresServer, running_postgres
-from tests.support.scripted_runs import ScriptedRuns, running_neighbour
+from tests.support.scripted_runs import Neighbour, ScriptedRuns, running_neighbour
 from tests.support.solid import SolidPod, running_solid
 
 from freehold.home import Home
@@ -21,6 +22,8 @@ from freehold.slots.host import SlotPlace, make_slot
 from freehold.timeline import Timeline
 
 Mode = Literal["local", "external", "off"]
+Where = Mode | Literal["neighbour"]
+"""`neighbour` is external as well: another Freehold, for a slot that has a further external beside it."""
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +46,8 @@ def solid() -> Iterator[SolidPod]:
 
 
 @pytest.fixture(scope="module")
-def neighbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """The address of another Freehold, and a token for it."""
+def neighbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbour]:
+    """Another Freehold, for all tests of a module."""
     with running_neighbour(tmp_path_factory.mktemp("neighbour")) as found:
         yield found
 
@@ -77,28 +80,39 @@ class SlotBench:
             pod: SolidPod = self.request.getfixturevalue("solid")
             return pod.settings(self.unique)
         if name == "orchestrator":
-            address, _ = self.request.getfixturevalue("neighbour")
-            return {"url": address, "token": "env:NEIGHBOUR_TOKEN"}
+            return self.neighbour_settings
         return self.settings
 
-    def place_of(self, name: SlotName) -> SlotPlace:
+    @property
+    def neighbour(self) -> Neighbour:
+        found: Neighbour = self.request.getfixturevalue("neighbour")
+        return found
+
+    @property
+    def neighbour_settings(self) -> dict[str, str]:
+        return {"url": self.neighbour.url, "token": "env:NEIGHBOUR_TOKEN"}
+
+    def place_of(self, name: SlotName, mode: Where = "external") -> SlotPlace:
         """With the secrets that the settings of a slot name."""
         environ = {"NATS_TOKEN": TOKEN}
         if name == "pods":
             pod: SolidPod = self.request.getfixturevalue("solid")
             environ["SOLID_SECRET"] = pod.client_secret
-        if name == "orchestrator":
-            environ["NEIGHBOUR_TOKEN"] = self.request.getfixturevalue("neighbour")[1]
+        if name == "orchestrator" or mode == "neighbour":
+            environ["NEIGHBOUR_TOKEN"] = self.neighbour.token
         return replace(self.place, environ=environ)
 
-    def make(self, name: SlotName, mode: Mode) -> Slot:
-        if mode != "external":
+    def make(self, name: SlotName, mode: Where) -> Slot:
+        if mode == "local" or mode == "off":
             return make_slot(name, SlotSection(mode=mode), self.place)
-        return make_slot(name, SlotSection(mode=mode, settings=self.settings_of(name)), self.place_of(name))
+        settings = self.neighbour_settings if mode == "neighbour" else self.settings_of(name)
+        return make_slot(name, SlotSection(mode="external", settings=settings), self.place_of(name, mode))
 
     @asynccontextmanager
-    async def open(self, name: SlotName, mode: Mode) -> AsyncIterator[Slot]:
+    async def open(self, name: SlotName, mode: Where) -> AsyncIterator[Slot]:
         slot = self.make(name, mode)
+        if mode == "neighbour":
+            await asyncio.to_thread(self.neighbour.forget_beads)
         await slot.connect()
         try:
             yield slot

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.slots.conftest import Mode, SlotBench
+from tests.slots.conftest import SlotBench, Where
 from tests.support.trace_receiver import receive_traces
 
 from freehold.observe.metrics import registry
@@ -78,7 +78,6 @@ from freehold.typed_call import result_type
 
 pytestmark = pytest.mark.shared_processes
 OWNER = SlotCaller("owner")
-MODES: tuple[Mode, ...] = ("local", "external", "off")
 
 SAMPLES: dict[SlotName, list[Callable[[], SlotCall[Any]]]] = {
     "beads": [
@@ -162,6 +161,12 @@ IMPORT: dict[SlotName, Callable[[str | None], SlotWrite[Any]]] = {
 }
 """Another write."""
 SLOTS = list_built()
+KEPT: list[tuple[SlotName, Where]] = [
+    *((name, mode) for name in SLOTS for mode in ("local", "external")),
+    ("beads", "neighbour"),
+]
+"""Every implementation that keeps something."""
+ALL: list[tuple[SlotName, Where]] = [*KEPT, *((name, "off") for name in SLOTS)]
 
 
 @pytest.mark.parametrize("name", SLOTS)
@@ -174,9 +179,8 @@ def test_every_call_of_a_contract_has_a_sample_and_a_typed_reply(name: SlotName)
         assert isinstance(result_type(call), type)
 
 
-@pytest.mark.parametrize("name", SLOTS)
-@pytest.mark.parametrize("mode", MODES)
-async def test_connect_and_close_are_idempotent_and_health_asks(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+@pytest.mark.parametrize(("name", "mode"), ALL)
+async def test_connect_and_close_are_idempotent_and_health_asks(bench: SlotBench, name: SlotName, mode: Where) -> None:
     async with bench.open(name, mode) as slot:
         await slot.connect()
         found = await slot.probe()
@@ -196,10 +200,9 @@ async def test_each_call_of_a_slot_that_is_off_says_so_and_how_to_switch_it_on(
             assert f'slots.{name} = "local"' in refused.value.hint
 
 
-@pytest.mark.parametrize("name", SLOTS)
-@pytest.mark.parametrize("mode", ["local", "external"])
+@pytest.mark.parametrize(("name", "mode"), KEPT)
 async def test_each_call_answers_its_type_or_an_error_of_the_family(
-    bench: SlotBench, name: SlotName, mode: Mode
+    bench: SlotBench, name: SlotName, mode: Where
 ) -> None:
     async with bench.open(name, mode) as slot:
         for make in SAMPLES[name]:
@@ -208,9 +211,8 @@ async def test_each_call_answers_its_type_or_an_error_of_the_family(
             assert found == "not-found" or isinstance(found, result_type(type(request))), found
 
 
-@pytest.mark.parametrize("name", SLOTS)
-@pytest.mark.parametrize("mode", MODES)
-async def test_each_call_is_counted_with_its_outcome(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+@pytest.mark.parametrize(("name", "mode"), ALL)
+async def test_each_call_is_counted_with_its_outcome(bench: SlotBench, name: SlotName, mode: Where) -> None:
     async with bench.open(name, mode) as slot:
         request = CREATE[name](None)
         labels = f'slot="{name}",method="{request.method}",implementation="{slot.implementation}"'
@@ -223,7 +225,7 @@ async def test_each_call_is_counted_with_its_outcome(bench: SlotBench, name: Slo
 
 
 @pytest.mark.parametrize("mode", ["local", "off"])
-async def test_each_call_is_a_span_with_its_outcome(bench: SlotBench, mode: Mode) -> None:
+async def test_each_call_is_a_span_with_its_outcome(bench: SlotBench, mode: Where) -> None:
     with receive_traces() as receiver:
         configure_tracing(receiver.url, program="slots")
         try:
@@ -251,9 +253,8 @@ def read_metric(name: str) -> float:
     return 0.0
 
 
-@pytest.mark.parametrize("name", SLOTS)
-@pytest.mark.parametrize("mode", ["local", "external"])
-async def test_a_change_is_in_the_timeline_and_a_read_is_not(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+@pytest.mark.parametrize(("name", "mode"), KEPT)
+async def test_a_change_is_in_the_timeline_and_a_read_is_not(bench: SlotBench, name: SlotName, mode: Where) -> None:
     async with bench.open(name, mode) as slot:
         request = CREATE[name](None)
         await slot.call(request, SlotCaller("token:script"))
@@ -266,9 +267,8 @@ async def test_a_change_is_in_the_timeline_and_a_read_is_not(bench: SlotBench, n
         assert len(bench.place.timeline.read(kinds=[f"{name}.*"])) == 1
 
 
-@pytest.mark.parametrize("name", SLOTS)
-@pytest.mark.parametrize("mode", ["local", "external"])
-async def test_a_write_with_a_key_has_one_effect(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+@pytest.mark.parametrize(("name", "mode"), KEPT)
+async def test_a_write_with_a_key_has_one_effect(bench: SlotBench, name: SlotName, mode: Where) -> None:
     async with bench.open(name, mode) as slot:
         first = await slot.call(CREATE[name]("k1"), OWNER)
         assert await slot.call(CREATE[name]("k1"), OWNER) == first
@@ -284,9 +284,8 @@ async def test_a_write_with_a_key_has_one_effect(bench: SlotBench, name: SlotNam
         assert refused.value.problem == "invalid"
 
 
-@pytest.mark.parametrize("name", SLOTS)
-@pytest.mark.parametrize("mode", ["local", "external"])
-async def test_a_repeated_write_is_recorded_once(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+@pytest.mark.parametrize(("name", "mode"), KEPT)
+async def test_a_repeated_write_is_recorded_once(bench: SlotBench, name: SlotName, mode: Where) -> None:
     async with bench.open(name, mode) as slot:
         for _ in range(3):
             await slot.call(CREATE[name]("k1"), OWNER)

@@ -14,6 +14,7 @@ from typing import Any
 import nats as nats_client
 import pytest
 from click.testing import CliRunner
+from nats.js.errors import NotFoundError
 from tests.slots.conftest import SlotBench
 from tests.support.condition import until, wait_until
 from tests.support.nats import TOKEN, NatsServer
@@ -434,7 +435,15 @@ async def test_a_webhook_that_answers_without_end_does_not_hold_the_outbox(bench
 
 async def read_stream(server: NatsServer, stream: str, count: int) -> list[dict[str, Any]]:
     client = await nats_client.connect(server.url, token=TOKEN)
+
+    async def is_made() -> bool:
+        try:
+            return bool(await client.jetstream().stream_info(stream))
+        except NotFoundError:
+            return False
+
     try:
+        await until(is_made)
         subscription = await client.jetstream().pull_subscribe(f"{stream}.>", stream=stream)
         found: list[dict[str, Any]] = []
         while len(found) < count:

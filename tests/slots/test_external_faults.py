@@ -16,33 +16,37 @@ from typing import Any
 
 import pytest
 from tests.faults.test_keeper_disk import needs_root, small_disk
-from tests.slots.conftest import SlotBench
+from tests.slots.conftest import SlotBench, Where
+from tests.slots.memory.test_embedding import FakeProvider
 from tests.slots.test_faults import running, told
 from tests.support.condition import until
 from tests.support.cut_proxy import CutProxy, Fault, running_proxy
 from tests.support.full_disk import fill_disk
 from tests.support.postgres import running_postgres
 from tests.support.solid import SolidPod
+from tests.support.webhook import SECRET, running_webhook
 
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCall, SlotCaller, SlotError, SlotName
+from freehold.slots import neighbour as neighbour_module
 from freehold.slots import postgres as postgres_module
 from freehold.slots import slot as slot_module
 from freehold.slots.beads.contract import CreateBead, ListBeads
 from freehold.slots.contract import SlotWrite
 from freehold.slots.events import delivery as event_delivery
 from freehold.slots.events import jetstream
+from freehold.slots.events import webhook as webhook_module
 from freehold.slots.events.contract import GetDelivery, PublishEvent
 from freehold.slots.host import make_slot
 from freehold.slots.memory.contract import ListMemories, StoreMemory
-from freehold.slots.orchestrator import neighbour as neighbour_module
 from freehold.slots.orchestrator.contract import ListRuns, SpawnRun
 from freehold.slots.pods import solid as solid_module
 from freehold.slots.pods.contract import GetDocument, PutDocument
 
 pytestmark = pytest.mark.shared_processes
 OWNER = SlotCaller("owner")
-FAULTS: tuple[Fault, ...] = ("refused", "hung", "slow", "wrong", "cut")
+MAX_MEMORY = 7_900
+FAULTS: tuple[Fault, ...] = ("refused", "hung", "slow", "wrong", "cut", "torn")
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,11 @@ class External:
 
 
 @contextlib.contextmanager
-def make_external(bench: SlotBench, name: SlotName, tmp_path: Path) -> Iterator[External]:
-    settings, place = bench.settings_of(name), bench.place_of(name)
+def make_external(bench: SlotBench, name: SlotName, tmp_path: Path, where: Where = "external") -> Iterator[External]:
+    place = bench.place_of(name, where)
+    settings = bench.neighbour_settings if where == "neighbour" else bench.settings_of(name)
     with contextlib.ExitStack() as stack:
-        if name in ("beads", "memory"):
+        if name in ("beads", "memory") and where == "external":
             (tmp_path / "pg").mkdir()
             folder = bench.request.getfixturevalue("postgres").folder
             path = tmp_path / "pg" / ".s.PGSQL.5432"
@@ -126,11 +131,22 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", ["beads", "orchestrator", "pods"])
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("beads", "external"),
+        ("beads", "neighbour"),
+        ("memory", "external"),
+        ("orchestrator", "external"),
+        ("pods", "external"),
+    ],
+)
 async def test_a_network_that_fails_in_a_write_is_told_once_and_the_write_happens_once(
-    bench: SlotBench, tmp_path: Path, hasty: Callable[[float], None], name: SlotName, fault: Fault
+    bench: SlotBench, tmp_path: Path, hasty: Callable[[float], None], name: SlotName, where: Where, fault: Fault
 ) -> None:
-    with make_external(bench, name, tmp_path) as external:
+    if where == "neighbour":
+        bench.neighbour.forget_beads()
+    with make_external(bench, name, tmp_path, where) as external:
         slot = external.slot
         async with running(slot):
             await until(lambda: slot.status.state == "ok")
@@ -199,6 +215,37 @@ async def test_events_pass_a_network_that_fails_once_each_and_in_order(
         assert len(bench.place.timeline.read(kinds=["events.sink_lost"])) == 1
 
 
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_webhook_behind_a_network_that_fails_gets_each_event_whole_and_in_order(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    """A repetition has the id of the first, by which the receiver knows it."""
+    monkeypatch.setattr(event_delivery, "MIN_DELAY", 0.01)
+    monkeypatch.setattr(event_delivery, "MAX_DELAY", 0.1)
+    monkeypatch.setattr(webhook_module, "TIMEOUT", 0.5)
+    place = replace(bench.place, environ={"HOOK": SECRET})
+    with running_webhook() as receiver, running_proxy(("127.0.0.1", receiver.port)) as proxy:
+        settings = {"url": f"http://127.0.0.1:{proxy.port}/hook", "secret": "env:HOOK", "kinds": "test.*"}
+        slot = make_slot("events", SlotSection(mode="external", settings=settings), place)
+        async with running(slot):
+            await slot.call(PublishEvent("com.example.told", {"n": 0}, "s"), OWNER)
+            await until(lambda: len(receiver.received) == 1)
+            proxy.set(fault)
+            for number in range(1, 10):
+                await slot.call(PublishEvent("com.example.told", {"n": number, "x": "x" * 5000}, "s"), OWNER)
+            await until(lambda: bool(bench.place.timeline.read(kinds=["events.sink_lost"])))
+            monkeypatch.setattr(webhook_module, "TIMEOUT", 15.0)
+            proxy.set("none")
+            await until(lambda: bool(bench.place.timeline.read(kinds=["events.sink_recovered"])))
+            await until(lambda: len(set(receiver.ids)) == 10)
+        first = {id: event["data"]["n"] for id, event in reversed([*zip(receiver.ids, receiver.received, strict=True)])}
+        assert sorted(first.values()) == list(range(10))
+        seen = list(dict.fromkeys(event["data"]["n"] for event in receiver.received))
+        assert seen == list(range(10))
+        assert receiver.forged == 0
+        assert len(bench.place.timeline.read(kinds=["events.sink_lost"])) == 1
+
+
 # Full disks
 
 
@@ -211,13 +258,22 @@ def open_folder() -> Iterator[Path]:
 
 
 @needs_root
+@pytest.mark.parametrize("name", ["beads", "memory"])
 async def test_a_database_whose_disk_is_full_loses_nothing_and_takes_the_same_write_once_there_is_room(
-    bench: SlotBench,
+    bench: SlotBench, name: SlotName
 ) -> None:
     text = os.urandom(30_000).hex()
 
-    def write(number: int) -> CreateBead:
-        return CreateBead(f"item {number}", text, key=f"k{number}")
+    def write(number: int) -> SlotWrite[Any]:
+        if name == "beads":
+            return CreateBead(f"item {number}", text, key=f"k{number}")
+        return StoreMemory(f"item {number} {text[:MAX_MEMORY]}", key=f"k{number}")
+
+    async def list_stored(slot: Slot) -> list[str]:
+        if name == "beads":
+            return [one.title for one in (await slot.call(ListBeads(limit=200), OWNER)).beads]
+        found = (await slot.call(ListMemories(limit=200), OWNER)).memories
+        return [one.text.rpartition(" ")[0] for one in found]
 
     with (
         open_folder() as parent,
@@ -225,7 +281,11 @@ async def test_a_database_whose_disk_is_full_loses_nothing_and_takes_the_same_wr
         running_postgres(disk) as server,
     ):
         settings = {"url": server.url, "schema": bench.unique}
-        async with running(make_slot("beads", SlotSection(mode="external", settings=settings), bench.place)) as slot:
+        place = bench.place
+        if name == "memory":
+            settings["embedding"] = "ours/letters"
+            place = replace(bench.place, embed=FakeProvider().embed)
+        async with running(make_slot(name, SlotSection(mode="external", settings=settings), place)) as slot:
             await until(lambda: slot.status.state == "ok")
             ballast = fill_disk(disk, 0)
             done = 0
@@ -240,8 +300,7 @@ async def test_a_database_whose_disk_is_full_loses_nothing_and_takes_the_same_wr
             await until(is_stored)
             for number in range(done + 1):
                 assert await problem_of(slot, write(number)) == "none"
-            found = (await slot.call(ListBeads(limit=200), OWNER)).beads
-            assert sorted(one.title for one in found) == sorted(f"item {number}" for number in range(done + 1))
+            assert sorted(await list_stored(slot)) == sorted(f"item {number}" for number in range(done + 1))
 
 
 @needs_root
@@ -330,7 +389,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
 
 @pytest.mark.parametrize("more", [b"\r\n", b"content-encoding: gzip\r\n\r\n"], ids=["endless", "packed"])
-@pytest.mark.parametrize("name", ["orchestrator", "pods"])
+@pytest.mark.parametrize("name", ["beads", "orchestrator", "pods"])
 async def test_a_server_that_answers_without_end_is_cut_off(bench: SlotBench, name: SlotName, more: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with endless(HEAD + more, b" " * 262_144) as port:
@@ -359,12 +418,10 @@ async def bait() -> AsyncIterator[tuple[int, list[bytes]]]:
 
 
 @pytest.mark.parametrize("status", ["301", "302", "307", "308"])
-@pytest.mark.parametrize("name", ["events", "orchestrator", "pods"])
+@pytest.mark.parametrize("name", ["beads", "events", "orchestrator", "pods"])
 async def test_no_server_leads_freehold_to_another_address(
     bench: SlotBench, bait: tuple[int, list[bytes]], name: SlotName, status: str
 ) -> None:
-    from tests.support.webhook import SECRET
-
     from freehold.slots.events.cloud_event import CloudEvent
     from freehold.slots.events.sink import SinkAway
     from freehold.slots.events.webhook import Webhook

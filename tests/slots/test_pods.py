@@ -18,6 +18,7 @@ from freehold.cli.main import freehold_command
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCaller, SlotError
 from freehold.slots.host import make_slot
+from freehold.slots.pods import grants as pod_grants
 from freehold.slots.pods import solid as solid_store
 from freehold.slots.pods.contract import (
     AwaitChange,
@@ -237,6 +238,38 @@ async def test_an_agent_starts_with_nothing_and_reaches_exactly_what_is_granted(
         inside = (await slot.call(ListAccess(folder="notes", limit=2), OWNER)).entries
         assert all(one.path.startswith("notes/") for one in inside)
         assert len(inside) == 2
+
+
+async def test_an_agent_can_neither_flood_the_list_of_accesses_nor_push_out_what_it_has_read(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_grants, "MAX_ACCESSES", 30)
+    monkeypatch.setattr(pod_grants, "MAX_REFUSALS", 20)
+    monkeypatch.setattr(pod_grants, "PRUNE_EVERY", 10)
+    async with bench.open("pods", "local") as slot:
+        await put(slot, "notes/a.txt")
+        await slot.call(GrantAccess("claude", "notes", "write"), OWNER)
+        await slot.call(GetDocument("notes/a.txt"), CLAUDE)
+        for number in range(200):
+            assert await problem_of(slot, GetDocument(f"private/{number}.txt"), CLAUDE) == "denied"
+        for _ in range(40):
+            await slot.call(PutDocument("notes/b.txt", "text/plain", "x"), CLAUDE)
+            await slot.call(GetDocument("notes/b.txt"), CLAUDE)
+        entries = (await slot.call(ListAccess(limit=500), OWNER)).entries
+        acts = [(one.act, one.path) for one in entries if one.act != "refused"]
+        assert acts == [("read", "notes/b.txt"), ("write", "notes/b.txt"), ("read", "notes/a.txt")]
+        assert len(entries) - len(acts) <= 30
+        for number in range(60):
+            await slot.call(PutDocument(f"notes/{number}.txt", "text/plain", "x"), CLAUDE)
+        assert len((await slot.call(ListAccess(limit=500), OWNER)).entries) <= 30 + 20 + 2 * 10
+
+
+async def test_a_grant_for_a_folder_is_none_for_a_document_of_its_name(bench: SlotBench) -> None:
+    async with bench.open("pods", "local") as slot:
+        await put(slot, "diary", "private")
+        await slot.call(GrantAccess("claude", "diary", "write"), OWNER)
+        for request in (GetDocument("diary"), PutDocument("diary", "text/plain", "x"), DeleteDocument("diary")):
+            assert await problem_of(slot, request, CLAUDE) == "denied"
 
 
 @both

@@ -9,6 +9,8 @@ from tests.slots.test_faults import running
 from tests.support.condition import until
 from tests.support.scripted_runs import ScriptedRuns
 
+import freehold.slots.slot as slot_module
+from freehold.errors import FreeholdError
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCaller, SlotError
 from freehold.slots.host import make_slot
@@ -130,6 +132,189 @@ async def test_the_cost_of_runs_below_counts_to_the_one_above(bench: SlotBench) 
         assert (await slot.call(GetRun(run.id), OWNER)).cost == pytest.approx(1.1)
 
 
+async def test_a_child_cannot_spend_more_than_is_left_of_any_budget_above_it(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        engine = engine_of(bench)
+        run = await spawn(slot, budget=1.0)
+        engine.costs = {run.session: 0.4}
+        inside = SlotCaller(f"session:{run.session}")
+        free, greedy, modest = [await spawn(slot, inside, budget=one) for one in (None, 50.0, 0.1)]
+        assert [one.budget for one in (free, greedy, modest)] == pytest.approx([0.6, 0.6, 0.1])
+        # The one above has finished, and its budget holds on.
+        await finish(bench, run)
+        assert not await engine.is_over_budget(free.id)
+        engine.costs[greedy.session] = 0.61
+        assert await engine.is_over_budget(greedy.id)
+        assert await engine.is_over_budget(free.id)
+        assert await problem_of(slot, SpawnRun("more"), inside) == "denied"
+        assert engine.opened == 4
+
+
+async def test_who_ends_a_run_ends_those_below_it_and_so_does_its_failure(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        engine = engine_of(bench)
+        run = await spawn(slot)
+        below = await spawn(slot, SlotCaller(f"session:{run.session}"))
+        await slot.call(TerminateRun(run.id), OWNER)
+        assert engine.ended == [run.id, below.id]
+        engine.ended.clear()
+        await engine.tell(run.id, ChildReport(state="failed", error="x"))
+        assert engine.ended == [below.id]
+        engine.ended.clear()
+        # It has finished itself: what is below it is ended all the same.
+        await slot.call(TerminateRun(run.id), OWNER)
+        assert engine.ended == [below.id]
+
+
+async def test_a_request_of_unknown_price_is_over_every_budget(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        engine = engine_of(bench)
+        limited, free = await spawn(slot, budget=100.0), await spawn(slot)
+        engine.unpriced = {limited.session, free.session}
+        assert await engine.is_over_budget(limited.id)
+        assert not await engine.is_over_budget(free.id)
+        assert (await slot.call(GetRun(limited.id), OWNER)).cost == 0.0
+
+
+@pytest.mark.parametrize("key", ["k" * 300, "a\tb", ""])
+async def test_a_key_that_is_wrong_has_no_effect(bench: SlotBench, key: str) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot)
+        await finish(bench, run, CHANGES)
+        works = await spawn(slot)
+        for request in (SpawnRun("x", key=key), TakeChanges(run.id, "merge", key=key), TerminateRun(works.id, key=key)):
+            assert await problem_of(slot, request) == "invalid"
+        engine = engine_of(bench)
+        assert (engine.opened, engine.merged, engine.ended) == (2, [], [])
+
+
+async def test_a_key_of_another_request_has_no_effect_also_when_its_answer_is_old(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot)
+        await finish(bench, run, CHANGES)
+        first = await spawn(slot, key="K")
+        for _ in range(2):
+            assert await problem_of(slot, TakeChanges(run.id, "merge", key="K")) == "conflict"
+            assert await problem_of(slot, TerminateRun(first.id, key="K")) == "conflict"
+            assert await problem_of(slot, SpawnRun("Another", key="K")) == "conflict"
+            assert await spawn(slot, key="K") == first
+            with bench.place.timeline.transaction() as tx:
+                tx.execute("UPDATE orchestrator_answer SET at = at - 800000")
+        engine = engine_of(bench)
+        assert (engine.opened, engine.merged, engine.ended) == (2, [], [])
+        assert (await slot.call(GetRun(run.id), OWNER)).outcome == "pending"
+
+
+async def test_a_merge_and_a_drop_at_once_do_not_meet(bench: SlotBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot)
+        await finish(bench, run, CHANGES)
+        engine, merges, go_on = engine_of(bench), asyncio.Event(), asyncio.Event()
+        merge = engine.merge
+
+        async def slow(id: str, why: str, who: str, *, force: bool) -> None:
+            merges.set()
+            await go_on.wait()
+            await merge(id, why, who, force=force)
+
+        monkeypatch.setattr(engine, "merge", slow)
+        first = asyncio.ensure_future(problem_of(slot, TakeChanges(run.id, "merge")))
+        await merges.wait()
+        others = [asyncio.ensure_future(problem_of(slot, TakeChanges(run.id, how))) for how in ("drop", "merge")]
+        # Each of them has come as far as it can.
+        assert (await slot.call(GetRun(run.id), OWNER)).outcome == "pending"
+        go_on.set()
+        assert [await one for one in (first, *others)] == ["none", "conflict", "conflict"]
+        assert (engine.merged, engine.dropped) == ([run.id], [])
+        assert (await slot.call(GetRun(run.id), OWNER)).outcome == "merged"
+
+
+async def test_a_slow_answer_about_changes_is_not_the_loss_of_the_slot(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot)
+        await finish(bench, run, CHANGES)
+
+        async def never(id: str) -> tuple[tuple[RunChange, ...], int]:
+            await asyncio.Event().wait()
+            return (), 0
+
+        monkeypatch.setattr(engine_of(bench), "compare", never)
+        monkeypatch.setattr(slot_module, "CALL_TIMEOUT", 0.01)
+        assert GetChanges.seconds_allowed is not None
+        asking = asyncio.ensure_future(problem_of(slot, GetChanges(run.id)))
+        await asyncio.sleep(0.1)
+        assert not asking.done()
+        asking.cancel()
+        monkeypatch.setattr(GetChanges, "seconds_allowed", 0.01)
+        assert await problem_of(slot, GetChanges(run.id)) == "unavailable"
+        assert slot.status.state == "ok"
+
+
+async def test_a_run_of_before_that_cannot_be_ended_holds_up_no_other(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        stuck, other = await spawn(slot), await spawn(slot)
+    engine, salvage = engine_of(bench), engine_of(bench).salvage
+    is_stuck = [True]
+
+    async def fail(id: str) -> ChangeCounts:
+        if id == stuck.id and is_stuck[0]:
+            raise FreeholdError("keeper.not-running", "It starts")
+        return await salvage(id)
+
+    monkeypatch.setattr(engine, "salvage", fail)
+    bench.place.engine.engine = None
+    slot = bench.make("orchestrator", "local")
+    async with running(slot):
+        mine = None
+
+        async def states() -> list[str]:
+            return [(await slot.call(GetRun(one.id), OWNER)).state for one in (stuck, other)]
+
+        # The engine comes later than the slot.
+        assert await states() == ["starting", "starting"]
+        bench.place.engine.engine = engine
+        mine = await spawn(slot)
+
+        async def other_is_over() -> bool:
+            return await states() == ["starting", "ended"]
+
+        await until(other_is_over)
+        is_stuck[0] = False
+
+        async def all_are_over() -> bool:
+            return await states() == ["ended", "ended"]
+
+        await until(all_are_over)
+        assert (await slot.call(GetRun(mine.id), OWNER)).state == "starting"
+    assert sorted(engine.salvaged) == sorted([stuck.id, other.id])
+
+
+async def test_changes_that_nobody_takes_for_a_month_are_dropped_and_old_runs_forgotten(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        old, ancient, new = [await spawn(slot) for _ in range(3)]
+        for run in (old, new):
+            await finish(bench, run, CHANGES)
+        await finish(bench, ancient)
+        with bench.place.timeline.transaction() as tx:
+            month, year = "UPDATE orchestrator_run SET finished = finished - ? WHERE id = ?", 366 * 86_400
+            tx.execute(month, (31 * 86_400, old.id))
+            tx.execute(month, (year, ancient.id))
+    slot = bench.make("orchestrator", "local")
+    async with running(slot):
+
+        async def is_tidy() -> bool:
+            return await problem_of(slot, GetRun(ancient.id)) == "not-found"
+
+        await until(is_tidy)
+        assert [(await slot.call(GetRun(one.id), OWNER)).outcome for one in (old, new)] == ["dropped", "pending"]
+    assert engine_of(bench).dropped == [old.id]
+    assert bench.place.timeline.tail(50)[-1].kind == "orchestrator.changes_taken"
+
+
 async def test_runs_are_listed_by_cursor_and_by_activity(bench: SlotBench) -> None:
     async with bench.open("orchestrator", "local") as slot:
         runs = [await spawn(slot) for _ in range(5)]
@@ -243,6 +428,78 @@ async def test_a_neighbour_runs_what_is_asked_here(bench: SlotBench) -> None:
         assert await problem_of(slot, GetRun("none")) == "not-found"
 
 
+async def test_a_session_sees_and_ends_only_its_own_runs_at_a_neighbour(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "external") as slot:
+        one, other = SlotCaller("session:a"), SlotCaller("session:b")
+        run, owners = await spawn(slot, one), await spawn(slot)
+        assert (run.parent, run.depth) == ("a", 1)
+        requests = (GetRun, ReadRun, GetChanges, TerminateRun)
+        for foreign, caller in ((run, other), (owners, other), (owners, one)):
+            for request in (*(make(foreign.id) for make in requests), TakeChanges(foreign.id, "drop")):
+                assert await problem_of(slot, request, caller) == "not-found"
+        assert [await problem_of(slot, make(run.id), one) for make in (GetRun, ReadRun, GetChanges)] == ["none"] * 3
+        assert (await slot.call(ListRuns(parent="a"), other)).runs == ()
+        assert [found.id for found in (await slot.call(ListRuns(active=True), one)).runs] == [run.id]
+        engine = bench.neighbour.services.slots.engine.engine
+        assert isinstance(engine, ScriptedRuns)
+        assert not {run.id, owners.id} & set(engine.ended)
+        listed = {found.id: found.parent for found in (await slot.call(ListRuns(limit=200), OWNER)).runs}
+        assert (listed[run.id], listed[owners.id]) == ("a", None)
+    # Whose it is outlives the process.
+    async with bench.open("orchestrator", "external") as slot:
+        assert await problem_of(slot, GetRun(run.id), other) == "not-found"
+        assert (await slot.call(TerminateRun(run.id), one)).id == run.id
+        await end_at_neighbour(bench, run, owners)
+
+
+async def end_at_neighbour(bench: SlotBench, *runs: Run) -> None:
+    """They have finished there, so that the tests of one module do not meet at its bound."""
+    engine = bench.neighbour.services.slots.engine.engine
+    assert isinstance(engine, ScriptedRuns)
+    for run in runs:
+        told = engine.tell(run.id, ChildReport(state="done"))
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(told, bench.neighbour.loop))
+
+
+async def test_the_number_of_runs_of_a_session_at_a_neighbour_is_bounded_here(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "external") as slot:
+        greedy = SlotCaller("session:greedy")
+        runs = [await spawn(slot, greedy, key=f"k{number}") for number in range(5)]
+        assert await problem_of(slot, SpawnRun("x"), greedy) == "conflict"
+        # A repetition is not one more.
+        assert (await spawn(slot, greedy, key="k4")).id == runs[4].id
+        assert len((await slot.call(ListRuns(limit=200), greedy)).runs) == 5
+        await end_at_neighbour(bench, runs[0])
+        runs.append(await spawn(slot, greedy))
+        first = await slot.call(ListRuns(limit=4), greedy)
+        second = await slot.call(ListRuns(limit=4, cursor=first.cursor), greedy)
+        assert [one.id for one in (*first.runs, *second.runs)] == [one.id for one in reversed(runs)]
+        await end_at_neighbour(bench, *runs[1:])
+
+
+async def test_two_long_keys_with_one_beginning_do_not_meet_at_a_neighbour(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "external") as slot:
+        callers = (OWNER, SlotCaller("session:" + "s" * 150), SlotCaller("session:" + "s" * 150 + "t"))
+        keys = ("k" * 199 + "1", "k" * 199 + "2")
+        runs = [await spawn(slot, caller, key=key) for caller in callers for key in keys]
+        assert len({run.id for run in runs}) == 6
+        await end_at_neighbour(bench, *runs)
+
+
+async def test_runs_of_before_are_there_after_a_migration(bench: SlotBench) -> None:
+    from freehold.slots.orchestrator.schema import STEPS
+
+    bench.place.timeline.ensure_schema("orchestrator", *STEPS[:1])
+    with bench.place.timeline.transaction() as tx:
+        tx.execute(
+            "INSERT INTO orchestrator_run (id, session, agent, title, state, depth, created, outcome)"
+            " VALUES ('old', 's', 'builtin', 'Old', 'done', 1, 1.0, 'none')"
+        )
+    async with bench.open("orchestrator", "local") as slot:
+        assert (await slot.call(GetRun("old"), OWNER)).title == "Old"
+        assert (await spawn(slot, SlotCaller("session:s"))).depth == 2
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [(200, b"[]"), (200, b'{"runs": "x"}'), (200, b"<html>"), (302, b""), (500, b""), (401, b'{"error": {"code": 1}}')],
@@ -287,5 +544,7 @@ def test_wrong_settings_of_a_neighbour_are_named(bench: SlotBench, settings: dic
     from freehold.slots.settings import ExternalSettings
 
     with pytest.raises(SlotError) as refused:
-        NeighbourRuns(ExternalSettings("orchestrator", settings, {"T": "x"}, bench.place.find_secret))
+        NeighbourRuns(
+            ExternalSettings("orchestrator", settings, {"T": "x"}, bench.place.find_secret), bench.place.timeline
+        )
     assert words in refused.value.message

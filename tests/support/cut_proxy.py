@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-Fault = Literal["none", "refused", "hung", "slow", "wrong", "cut"]
-"""`cut`: what is sent arrives, and the connection is cut before an answer comes back."""
+Fault = Literal["none", "refused", "hung", "slow", "wrong", "cut", "torn"]
+"""`cut`: what is sent arrives, and the connection is cut before an answer comes back. `torn`: half of it arrives."""
 Address = tuple[str, int] | str
 PIECE = 65536
 
@@ -102,6 +102,9 @@ class CutProxy:
                     data = b"\x00\xff{[<nonsense>]}\r\n" * 8
                 if fault == "hung":
                     continue
+                if fault == "torn" and way == "request":
+                    sink.sendall(data[: len(data) // 2])
+                    break
                 if fault == "slow" and way == "answer":
                     for byte in data:
                         sink.sendall(bytes([byte]))

@@ -45,7 +45,7 @@ class _ClosingController(Controller):
         super().__init__(*given, **more)
 
     def factory(self) -> SMTP:
-        made = super().factory()
+        made: SMTP = super().factory()  # type: ignore[no-untyped-call]
         self._made.append(made)
         return made
 

@@ -5,13 +5,24 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.condition import DEADLINE, until
 
 from freehold.errors import FreeholdError
+from freehold.gateway.services import Services
+from freehold.slots.contract import Reply, SlotCall, SlotCaller
 from freehold.slots.orchestrator.contract import RunChange, RunEvent
-from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, IsOverBudget, Report
+from freehold.slots.orchestrator.engine import (
+    ChangeCounts,
+    ChildReport,
+    ChildSpec,
+    IsOverBudget,
+    Report,
+    SessionCost,
+    SessionWanted,
+)
 
 
 class ScriptedRuns:
@@ -26,13 +37,12 @@ class ScriptedRuns:
         self.events: dict[str, list[RunEvent]] = {}
         self.changes: dict[str, tuple[RunChange, ...]] = {}
         self.salvaged: list[str] = []
+        self.unpriced: set[str] = set()
         self.dropped: list[str] = []
 
-    async def open_session(
-        self, agent: str | None, model: str | None, title: str, parent: str | None, who: str
-    ) -> tuple[str, str]:
+    async def open_session(self, wanted: SessionWanted) -> tuple[str, str]:
         self.opened += 1
-        return f"session-{self.opened}", agent or "builtin"
+        return f"session-{self.opened}", wanted.agent or "builtin"
 
     def launch(self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget) -> None:
         self.children[child.id] = (child, report, is_over_budget)
@@ -43,11 +53,12 @@ class ScriptedRuns:
     async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]:
         return tuple(one for one in self.events.get(session, []) if one.seq > after)[:limit]
 
-    async def cost_of(self, session: str) -> float:
-        return self.costs.get(session, 0.0)
+    async def cost_of(self, session: str) -> SessionCost:
+        return SessionCost(self.costs.get(session, 0.0), session not in self.unpriced)
 
-    async def compare(self, id: str) -> tuple[RunChange, ...]:
-        return self.changes.get(id, ())
+    async def compare(self, id: str) -> tuple[tuple[RunChange, ...], int]:
+        found = self.changes.get(id, ())
+        return found[:200], len(found)
 
     async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:
         """Once, as the real one."""
@@ -72,17 +83,40 @@ class ScriptedRuns:
         return await self.children[id][2]()
 
 
+class Neighbour(NamedTuple):
+    """Another Freehold: its address, a token named neighbour, and itself, which lives in the loop of another thread."""
+
+    url: str
+    token: str
+    services: Services
+    loop: asyncio.AbstractEventLoop
+
+    async def call_beads(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
+        """As somebody there calls."""
+        calling = self.services.slots.beads.call(request, caller)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(calling, self.loop))
+
+    def forget_beads(self) -> None:
+        """It has no items any more."""
+        with self.services.timeline.transaction() as connection:
+            tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'beads\\_%' ESCAPE '\\'"
+            for (table,) in connection.execute(tables).fetchall():
+                connection.execute(f"DELETE FROM {table}")
+
+
 @contextmanager
-def running_neighbour(folder: Path) -> Iterator[tuple[str, str]]:
-    """Another Freehold whose runs are scripted, in a thread of its own: its address and a token."""
-    found: list[tuple[str, str]] = []
+def running_neighbour(folder: Path) -> Iterator[Neighbour]:
+    """Another Freehold whose runs are scripted, in a thread of its own."""
+    found: list[Neighbour] = []
     started, over = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        async with running_gateway(folder, '[slots]\norchestrator = "local"\n') as gateway:
+        async with running_gateway(folder, '[slots]\norchestrator = "local"\nbeads = "local"\n') as gateway:
             await use_scripted_runs(gateway)
-            token = gateway.token("orchestrator", "prompt", name="neighbour")["authorization"].removeprefix("Bearer ")
-            found.append((gateway.url, token))
+            await until(lambda: gateway.services.slots.beads.status.state == "ok")
+            headers = gateway.token("orchestrator", "prompt", "files", "beads", name="neighbour")
+            token, loop = headers["authorization"].removeprefix("Bearer "), asyncio.get_running_loop()
+            found.append(Neighbour(gateway.url, token, gateway.services, loop))
             started.set()
             await asyncio.to_thread(over.wait)
 

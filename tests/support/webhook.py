@@ -51,9 +51,10 @@ class WebhookReceiver:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if receiver.server is None:
-                    self.close_connection = True  # it is stopped: this connection is from before
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if receiver.server is None or len(body) < length:
+                    self.close_connection = True  # it is stopped and this connection is from before, or it was cut
                     return
                 status = receiver.take(body, {name.lower(): value for name, value in self.headers.items()})
                 self.send_response(status)

@@ -182,6 +182,11 @@ export interface Bead {
   version: number;
 }
 
+/** Who calls: the owner, or a token, and who acts by it. */
+export interface BeadCaller {
+  name: string;
+}
+
 /** One change in the history of an item. */
 export interface BeadChange {
   version: number;
@@ -214,7 +219,7 @@ export interface BeadImport {
   kept: number;
 }
 
-/** Items by priority and age. Send `cursor` to get the next page; null on the last one. */
+/** Items by priority and age, those that are closed the last one first. Send `cursor` to get the next page; null on the last one. */
 export interface BeadPage {
   beads: Bead[];
   cursor: string | null;
@@ -339,6 +344,13 @@ export interface ChosenLetters {
   sequences?: number[];
   /** The same request with the same key has its effect once. */
   key?: string | null;
+}
+
+export interface ClaimBead {
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+  /** The owner can set this session on the item: it becomes the holder. */
+  session?: string | null;
 }
 
 export interface CloseBead {
@@ -674,13 +686,23 @@ export interface FeaturePage {
   title: string;
 }
 
-/** A file that a run has changed. `conflict`: others have changed it too. */
+/**
+ * A file that a run has changed. `conflict`: others have changed it too.
+ *
+ * `mode` has the type and the permissions that the file would have, as `st_mode`; null for one that is removed. `link`
+ * is where a link leads. `runs_by_itself` says what starts such a file without anybody asking for it. `traits` is the
+ * same in plain words.
+ */
 export interface FileChange {
   path: string;
   kind: "added" | "changed" | "removed";
   size: number;
   diff: string | null;
   conflict: boolean;
+  mode: number | null;
+  link: string | null;
+  runs_by_itself: string | null;
+  traits: string[];
 }
 
 /** A file, folder or link. */
@@ -1605,9 +1627,11 @@ export interface Run {
   computer: string;
 }
 
+/** `total` counts all changes; `files` may hold only the first of them. */
 export interface RunChanges {
   run: Run;
   files: FileChange[];
+  total: number;
 }
 
 /**

@@ -47,6 +47,8 @@ def command(
     Examples:
       freehold beads --ready
       freehold beads create "Mend the roof" -p 1 --label house
+      freehold beads work fh-2k4m9qx
+      freehold beads changes fh-2k4m9qx
       freehold beads close fh-2k4m9qx "It no longer leaks"
     """
     if ctx.invoked_subcommand is not None:
@@ -88,7 +90,7 @@ def _read_all(home: Home, **wanted: Any) -> "list[Bead]":
 @home_option
 @json_option
 def show(bead: str, home: Home, as_json: bool) -> None:
-    """Show an item with its comments and its history.
+    """Show an item with its comments, its evidence and its history.
 
     \b
     Example:
@@ -272,6 +274,60 @@ def need(bead: str, needs: str, remove: bool, home: Home, as_json: bool) -> None
     from freehold.slots.beads.contract import AddNeed, RemoveNeed
 
     _change(home, RemoveNeed(bead, needs) if remove else AddNeed(bead, needs), as_json)
+
+
+@command.command()
+@click.argument("bead", metavar="ITEM")
+@click.option("--agent", metavar="AGENT", help="Which agent. [default: the default agent]")
+@click.option("--model", metavar="MODEL", help="Which model. [default: the agent's own]")
+@home_option
+@json_option
+def work(bead: str, agent: str | None, model: str | None, home: Home, as_json: bool) -> None:
+    """Set an agent on an item. Freehold must run.
+
+    A session is started, which holds the item. The item is then closed only with evidence.
+
+    \b
+    Example:
+      freehold beads work fh-2k4m9qx --agent claude
+    """
+    from freehold.cli._running_freehold import running_freehold
+
+    with running_freehold(home, "beads", "beads", "prompt") as freehold:
+        done = freehold.beads.work(bead, agent=agent, model=model)
+    click.echo(json.dumps(done.model_dump(mode="json")) if as_json else f"Session {done.session} works on {bead}")
+
+
+@command.command()
+@click.argument("bead", metavar="ITEM")
+@home_option
+@json_option
+def changes(bead: str, home: Home, as_json: bool) -> None:
+    """Show which files the sessions that worked on an item have changed. Freehold must run.
+
+    The newest is first. Each has the number of its entry in history.
+
+    \b
+    Examples:
+      freehold beads changes fh-2k4m9qx
+      freehold diff 12
+    """
+    from freehold.cli._running_freehold import running_freehold
+
+    with running_freehold(home, "beads", "beads") as freehold:
+        found = freehold.beads.changes(bead)
+    if as_json:
+        click.echo(json.dumps([one.model_dump(mode="json") for one in found]))
+        return
+    for one in found:
+        click.echo(
+            f"{one.entry:>6}  {one.at:%Y-%m-%d %H:%M} UTC  session {one.session}"
+            f"  {one.added} added, {one.changed} changed, {one.removed} removed"
+        )
+    if found:
+        click.secho(f"To see one: freehold diff {found[0].entry}", dim=True, err=True)
+    else:
+        click.echo("No session has changed files for this item.")
 
 
 def _change(home: Home, request: "BeadWrite", as_json: bool) -> None:

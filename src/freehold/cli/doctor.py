@@ -33,7 +33,7 @@ def command(home: Home, as_json: bool, quick: bool, lines: bool, backend: str | 
     """Test the isolation with real escape attempts.
 
     Starts temporary computers and runs every escape attempt in them. The report shows what happened, not what is
-    configured. Exits 1 when an attempt was not refused, when isolation is not possible on this machine, or when the
+    configured. It also shows the mounts of the manifest, each with its state. Exits 1 when an attempt was not refused, when isolation is not possible on this machine, or when the
     manifest has errors.
 
     \b
@@ -45,7 +45,7 @@ def command(home: Home, as_json: bool, quick: bool, lines: bool, backend: str | 
     """
     from freehold.doctor import run_doctor_until_terminated
 
-    on_event = _print_event_line if lines else _print_nothing if as_json else _print_event
+    on_event = _print_event_line if lines else _print_nothing if as_json else print_event
     report = run_doctor_until_terminated(home, quick=quick, on_event=on_event, backend=backend)
     if report is None:
         sys.exit(128 + signal.SIGTERM)
@@ -67,7 +67,7 @@ def _print_event_line(event: "DoctorEvent") -> None:
     click.echo(encode_event(event))
 
 
-def _print_event(event: "DoctorEvent") -> None:
+def print_event(event: "DoctorEvent") -> None:
     from freehold.doctor import AttemptEnded, DoctorStarted, IsolationFound
 
     match event:
@@ -86,6 +86,10 @@ def _print_checks(started: "DoctorStarted") -> None:
         click.echo(f"{name:36}{value}")
     for error in started.manifest_errors:
         click.echo(click.style("manifest  ", fg="red") + error)
+    for mount in started.mounts:
+        state = click.style(mount.state, fg="green" if mount.state == "ready" else "red")
+        words = f": {mount.words}" if mount.words else ""
+        click.echo(f"{'mount ' + mount.target:36}{mount.kind} {mount.source}".rstrip() + f", {state}{words}")
     for missing in started.missing_walls:
         click.echo(click.style(f"\nno {missing.wall}: ", fg="red") + missing.message + f"\n  hint: {missing.hint}")
 

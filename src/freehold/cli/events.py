@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from freehold.agents.visible_text import make_visible
 from freehold.cli._options import home_option, json_option
 from freehold.cli._slots import call_slot, use_slot
 from freehold.errors import FreeholdError
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from freehold.slots import Slot
     from freehold.slots.events.cloud_event import CloudEvent
 
+MAX_SHOWN = 200
+"""How many characters of the data of an event are printed. --json prints all of it."""
 letters_argument = click.argument("letters", metavar="[NUMBER]...", nargs=-1, type=click.IntRange(min=1))
 
 
@@ -77,7 +80,9 @@ def _print(event: "CloudEvent", as_json: bool) -> None:
         return
     subject = f"  {event.subject}" if event.subject else ""
     data = json.dumps(event.data, ensure_ascii=False)
-    click.echo(f"{event.sequence:>6}  {event.time}  {event.type}  {event.actor}{subject}  {data[:200]}")
+    shown = data if len(data) <= MAX_SHOWN else f"{data[:MAX_SHOWN]}…"
+    text = f"{event.sequence:>6}  {event.time}  {event.type}  {event.actor}{subject}  {shown}"
+    click.echo(make_visible(text, lines=False))
 
 
 @command.command()
@@ -130,7 +135,7 @@ def delivery(home: Home, as_json: bool) -> None:
     click.echo(f"{found.sink}  {found.target}  {'takes events' if found.state == 'ok' else 'takes no events'}")
     click.echo(f"{found.waiting} wait, {found.dead} dead letters, {found.dropped} dropped")
     if found.error:
-        click.echo(found.error)
+        click.echo(make_visible(found.error))
 
 
 @command.command()
@@ -153,7 +158,7 @@ def dead(after: int, home: Home, as_json: bool) -> None:
         return
     for letter in page.letters:
         again = "  is being sent again" if letter.again else ""
-        click.echo(f"{letter.sequence:>6}  {letter.event.type}  {letter.error}{again}")
+        click.echo(make_visible(f"{letter.sequence:>6}  {letter.event.type}  {letter.error}{again}", lines=False))
     if not page.letters:
         click.echo("There are no dead letters.")
     elif page.cursor is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from freehold.agents.visible_text import make_visible
 from freehold.cli._options import home_option, json_option
 from freehold.cli._slots import call_slot, use_slot
 from freehold.home import Home
@@ -59,7 +60,8 @@ def command(ctx: click.Context, folder: str, media: str | None, home: Home, as_j
         click.echo(json.dumps([vars(one) for one in entries]))
         return
     for one in entries:
-        click.echo(one.path if one.is_folder else f"{one.path}  {one.media}  {'' if one.size is None else one.size}")
+        text = one.path if one.is_folder else f"{one.path}  {one.media}  {'' if one.size is None else one.size}"
+        click.echo(make_visible(text, lines=False))
     if not entries:
         click.echo("Nothing is here. Write a document: freehold pods put PATH FILE")
 
@@ -201,8 +203,7 @@ def access(folder: str | None, agent: str | None, limit: int, home: Home, as_jso
         click.echo(json.dumps([vars(one) for one in found]))
         return
     for one in found:
-        click.echo(
-            f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d %H:%M}  {one.act:<7}  {one.agent or one.who}  {one.path or '/'}"
-        )
+        at = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        click.echo(make_visible(f"{at}  {one.act:<7}  {one.agent or one.who}  {one.path or '/'}", lines=False))
     if not found:
         click.echo("Nobody but you has reached anything.")

@@ -1,44 +1,27 @@
 """`freehold runs`."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from freehold.agents.visible_text import make_visible
 from freehold.cli._options import home_option, json_option
-from freehold.errors import FreeholdError
+from freehold.cli._running_freehold import running_freehold
 from freehold.home import Home
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from freehold.client._sync.freehold import SyncFreehold
     from freehold.client.run_models import RunInfo
 
 run_argument = click.argument("run", metavar="RUN")
 
 
-@contextmanager
-def _open(home: Home) -> "Iterator[SyncFreehold]":
-    """The Freehold that runs here. Only a running one runs agents."""
-    from freehold.cli._temporary_token import temporary_token
-    from freehold.client import Freehold
-    from freehold.identity.tokens import ApiTokens
-    from freehold.manifest import load_manifest
-
-    manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
-    if not home.identity.exists():
-        raise FreeholdError(
-            "keeper.not-running", f"Freehold has never run in {home.root}", hint="Start it: freehold up"
-        )
-    with (
-        ApiTokens(home.identity, owner=manifest.owner.did) as tokens,
-        temporary_token(tokens, "runs", "orchestrator", "prompt") as secret,
-        Freehold.sync(f"http://localhost:{manifest.gateway.port}", token=secret) as freehold,
-    ):
-        yield freehold
+def _open(home: Home) -> "AbstractContextManager[SyncFreehold]":
+    """Only a Freehold that runs can run agents."""
+    return running_freehold(home, "runs", "orchestrator", "prompt", "files")
 
 
 @click.group(invoke_without_command=True)
@@ -149,12 +132,15 @@ def changes(run: str, home: Home, as_json: bool) -> None:
         click.echo(json.dumps([one.model_dump() for one in found.files]))
         return
     for one in found.files:
-        mark = "  (others have changed it too)" if one.conflict else ""
+        marks = (*one.traits, *(["others have changed it too"] if one.conflict else []))
+        mark = f"  ({'; '.join(marks)})" if marks else ""
         click.echo(make_visible(f"{one.kind} {one.path}, {one.size} bytes{mark}", lines=False))
         if one.diff:
             click.echo(make_visible(one.diff))
     if not found.files:
         click.echo("There are no changes to take.")
+    elif found.total > len(found.files):
+        click.echo(f"NOT ALL ARE SHOWN: {found.total - len(found.files)} of {found.total} files are not listed here.")
 
 
 @command.command()

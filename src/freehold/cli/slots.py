@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
+from freehold.agents.visible_text import make_visible
 from freehold.cli._options import home_option, json_option
 from freehold.cli._slots import open_place, use_slot
 from freehold.errors import FreeholdError
@@ -133,7 +134,6 @@ def move(name: str, target: Literal["local", "external"], home: Home) -> None:
 
 
 async def _move(home: Home, name: "SlotName", target: Literal["local", "external"]) -> "MoveReport":
-    from freehold.manifest.sections.slots import SlotSection
     from freehold.slots.host import make_slot, read_section
     from freehold.slots.transfer import move_records
 
@@ -143,7 +143,8 @@ async def _move(home: Home, name: "SlotName", target: Literal["local", "external
             raise FreeholdError(
                 "slot.conflict", f"slots.{name} is {section.mode}, so it cannot be moved", hint="freehold slots"
             )
-        there = SlotSection(mode=target, required=section.required, settings=section.settings)
+        # With the same privacy filter: the owner's export has the values that pseudonyms stand for.
+        there = section.model_copy(update={"mode": target})
         source, goal = make_slot(name, section, place), make_slot(name, there, place)
         try:
             await source.connect()
@@ -185,5 +186,5 @@ async def _try(home: Home, name: "SlotName", as_json: bool) -> bool:
             mark = click.style("ok", fg="green") if step.error is None else click.style("failed", fg="red")
             click.echo(f"{mark}  {step.name}  ({step.seconds * 1000:.0f} ms)")
             if step.error is not None:
-                click.echo(f"    {step.error}\n    {step.hint}")
+                click.echo(make_visible(f"    {step.error}\n    {step.hint}"))
     return works

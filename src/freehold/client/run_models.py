@@ -57,8 +57,15 @@ class RunFileChange(ApiModel):
     size: int
     diff: str | None
     conflict: bool
+    mode: int | None = None
+    link: str | None = None
+    runs_by_itself: str | None = None
+    traits: tuple[str, ...] = ()
 
 
 class RunChangeListing(ApiModel):
+    """`total` counts all changes; `files` may hold only the first of them."""
+
     run: RunInfo
     files: tuple[RunFileChange, ...]
+    total: int = 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from freehold.computer.contract.report import Isolation
 from freehold.computer.escapes.escape import Verdict
+from freehold.doctor.mounts import FoundMount
 from freehold.strict_json import decode, encode
 
 
@@ -30,6 +31,7 @@ class DoctorStarted:
     facts: Mapping[str, str]
     missing_walls: tuple[MissingWall, ...]
     manifest_errors: tuple[str, ...]
+    mounts: tuple[FoundMount, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from freehold.computer.registry import DEFAULT_BACKEND, find_backend
 from freehold.doctor.events import AttemptEnded, DoctorEnded, DoctorEvent, DoctorStarted, IsolationFound, MissingWall
 from freehold.doctor.facts import read_facts
+from freehold.doctor.mounts import FoundMount, find_mounts
 from freehold.doctor.report import DoctorReport, collect_report
 from freehold.errors import FreeholdError
 from freehold.home import Home
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from freehold.computer.contract.backend import Backend
     from freehold.computer.escapes import Verdict
     from freehold.computer.library.computer import Computer
+    from freehold.manifest.loader import LoadedManifest
 
 ENGINE_VARIABLE = "SANDBOX_HOST"
 """Where a container engine is reached, if not where it usually is."""
@@ -45,7 +47,7 @@ async def run_doctor(home: Home, *, quick: bool, on_event: EventHandler, backend
         on_event(event)
 
     choice = choose_backend(home, backend)
-    started = check_machine(home, quick=quick, backend=choice)
+    started = await check_machine(home, quick=quick, backend=choice)
     emit(started)
     if not started.missing_walls:
         await _try_escapes(quick, emit, choice)
@@ -73,23 +75,26 @@ def run_doctor_until_terminated(
 
 def choose_backend(home: Home, wanted: str | None) -> BackendChoice:
     """The wanted one, else that of the manifest; its engine where the manifest or SANDBOX_HOST says."""
-    from freehold.manifest import load_manifest
-
-    if home.manifest.exists():
-        loaded = load_manifest(home.manifest, os.environ, home=home.root)
-        if not loaded.errors:
-            computer = loaded.manifest.computer
-            return BackendChoice(wanted or computer.backend, computer.host or os.environ.get(ENGINE_VARIABLE))
+    loaded = _load_manifest(home)
+    if loaded is not None and not loaded.errors:
+        computer = loaded.manifest.computer
+        return BackendChoice(wanted or computer.backend, computer.host or os.environ.get(ENGINE_VARIABLE))
     return BackendChoice(wanted or DEFAULT_BACKEND, os.environ.get(ENGINE_VARIABLE))
 
 
-def check_machine(home: Home, *, quick: bool, backend: BackendChoice) -> DoctorStarted:
-    """The facts, missing walls and manifest errors of this machine. Starts no computer."""
+async def check_machine(home: Home, *, quick: bool, backend: BackendChoice) -> DoctorStarted:
+    """The facts, missing walls, manifest errors and mounts of this machine. Starts no computer."""
     from freehold.computer import escapes
 
     missing = tuple(_find_missing_walls(backend))
     total = len(escapes.ESCAPES) + (0 if quick else len(escapes.BOMBS))
-    return DoctorStarted(0 if missing else total, read_facts(), missing, _find_manifest_errors(home))
+    loaded = _load_manifest(home)
+    errors: tuple[str, ...] = ()
+    mounts: tuple[FoundMount, ...] = ()
+    if loaded is not None:
+        errors = tuple(f"{problem.code} {problem.message}" for problem in loaded.errors)
+        mounts = await find_mounts(home, loaded.manifest.computer.mounts)
+    return DoctorStarted(0 if missing else total, read_facts(), missing, errors, mounts)
 
 
 def _find_missing_walls(backend: BackendChoice) -> Iterator[MissingWall]:
@@ -115,13 +120,10 @@ def _find_missing_walls(backend: BackendChoice) -> Iterator[MissingWall]:
         yield MissingWall("engine", error.message, error.hint)
 
 
-def _find_manifest_errors(home: Home) -> tuple[str, ...]:
+def _load_manifest(home: Home) -> "LoadedManifest | None":
     from freehold.manifest import load_manifest
 
-    if not home.manifest.exists():
-        return ()
-    loaded = load_manifest(home.manifest, os.environ, home=home.root)
-    return tuple(f"{problem.code} {problem.message}" for problem in loaded.errors)
+    return load_manifest(home.manifest, os.environ, home=home.root) if home.manifest.exists() else None
 
 
 async def _try_escapes(quick: bool, emit: EventHandler, choice: BackendChoice) -> None:

@@ -35,6 +35,7 @@ class DoctorReport:
             "facts": dict(self.started.facts),
             "missing_walls": encode(self.started.missing_walls),
             "manifest_errors": list(self.started.manifest_errors),
+            "mounts": encode(self.started.mounts),
             "isolation": encode(self.isolation),
             "attempts": encode(self.attempts),
         }

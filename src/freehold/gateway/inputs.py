@@ -4,7 +4,7 @@ Bodies are JSON, so a number is a number there. In an address everything is text
 """
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -63,6 +63,8 @@ RestoreId = Annotated[
         description="Your own name for this change of files, new for each: `GET /v1/history/restores` shows how far it is, and it can be cancelled by this name.",
     ),
 ]
+RecordBody = Annotated[dict[str, Any], Field(max_length=1000)]
+"""A JSON object whose fields are not known beforehand. Whoever stores it checks them."""
 PathText = Annotated[str, Field(max_length=MAX_PATH_TEXT)]
 """A path of a file. `read_path` turns it into bytes."""
 

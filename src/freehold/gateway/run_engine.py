@@ -3,11 +3,15 @@
 import asyncio
 import logging
 import secrets
+import stat
 from contextlib import suppress
 
+from freehold.agents.catalogue.registry import choose_provider, find_agent
+from freehold.agents.sessions.self_running_files import describe_self_running
 from freehold.agents.sessions.service import SessionService
 from freehold.agents.threads import run_blocking
 from freehold.computer import Computer
+from freehold.egress.models.prices import Prices
 from freehold.errors import FreeholdError
 from freehold.gateway.computer_access import ComputerAccess
 from freehold.history.calls import (
@@ -16,12 +20,21 @@ from freehold.history.calls import (
     CollectCopy,
     CompareChangeSet,
     DropCopy,
+    FileDiffText,
     MergeChangeSet,
     RequestAuthor,
 )
 from freehold.keeper.calls import KeeperCaller, StartComputer, StopComputer
 from freehold.slots.orchestrator.contract import RunChange, RunEvent, RunState
-from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, IsOverBudget, Report
+from freehold.slots.orchestrator.engine import (
+    ChangeCounts,
+    ChildReport,
+    ChildSpec,
+    IsOverBudget,
+    Report,
+    SessionCost,
+    SessionWanted,
+)
 
 PREFIX = "run-"
 """How the names of the computers and of the working copies of runs begin."""
@@ -31,6 +44,8 @@ COPY_TIMEOUT = 300.0
 MAX_SHOWN = 200
 LOOK_AGAIN = 0.25
 BUDGET_INTERVAL = 1.0
+MAX_ASKING = 86_400.0
+"""Seconds for which a run waits for one answer of the owner. It keeps a computer and a place of few."""
 LIMITS = {"memory": 2 * 1024**3, "disk": 4 * 1024**3}
 
 log = logging.getLogger(__name__)
@@ -52,6 +67,11 @@ class SessionRunEngine:
         """The two need each other: sessions ask for the computer of a run."""
         self._sessions = sessions
 
+    @property
+    def sessions(self) -> SessionService:
+        assert self._sessions is not None  # `use` comes first
+        return self._sessions
+
     def own_computer(self, session: str) -> Computer | None:
         return self._computers.get(session)
 
@@ -61,11 +81,28 @@ class SessionRunEngine:
             self._group = group
             await asyncio.Event().wait()
 
-    async def open_session(
-        self, agent: str | None, model: str | None, title: str, parent: str | None, who: str
-    ) -> tuple[str, str]:
-        row = await self._service().open(agent, title, model, who=who, parent=parent)
+    async def open_session(self, wanted: SessionWanted) -> tuple[str, str]:
+        if wanted.is_limited:
+            await self._require_price(wanted.agent, wanted.model)
+        row = await self.sessions.open(
+            wanted.agent, wanted.title, wanted.model, who=wanted.who, parent=wanted.parent, of_run=True
+        )
         return row.id, row.agent
+
+    async def _require_price(self, agent: str | None, model: str | None) -> None:
+        """A budget that nothing measures would be none."""
+        manifest = self.sessions.dependencies.manifest
+        definition = find_agent(manifest, agent or manifest.agents.default)
+        name = model if model in manifest.models else choose_provider(definition, manifest)
+        if name is None:
+            is_known, what = definition.name == "builtin", f"{definition.title} uses no model provider of Freehold"
+        else:
+            prices = await run_blocking(Prices, self._access.models.provider(name).url)
+            is_known, what = prices.find("any") is not None, f"The model provider {name} has no known prices"
+        if not is_known:
+            raise FreeholdError(
+                "run.no-price.invalid", f"{what}, so that a budget cannot be kept", hint="Begin it without a budget"
+            )
 
     def launch(self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget) -> None:
         assert self._group is not None  # `run` comes first
@@ -83,26 +120,18 @@ class SessionRunEngine:
             self.end(id, reason)
 
     async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]:
-        rows = await run_blocking(self._service().dependencies.store.events, session, after=after, limit=limit)
+        rows = await run_blocking(self.sessions.dependencies.store.events, session, after=after, limit=limit)
         return tuple(RunEvent(row.seq, row.at, row.kind, row.data) for row in rows)
 
-    async def cost_of(self, session: str) -> float:
-        return (await self._service().dependencies.models.usage_of(session)).cost or 0.0
+    async def cost_of(self, session: str) -> SessionCost:
+        usage = await self.sessions.dependencies.models.usage_of(session)
+        return SessionCost(usage.priced, usage.cost is not None or usage.requests == 0)
 
-    async def compare(self, id: str) -> tuple[RunChange, ...]:
+    async def compare(self, id: str) -> tuple[tuple[RunChange, ...], int]:
         await self._collect(id)
         found = await self._keeper.call(CompareChangeSet(PREFIX + id, MAX_SHOWN), timeout=COPY_TIMEOUT)
         conflicts = {one.path for one in found.conflicts}
-        return tuple(
-            RunChange(
-                one.path.removeprefix(f"{WORKSPACE}/"),
-                one.word,
-                one.new_size or 0,
-                one.text or None,
-                one.path in conflicts,
-            )
-            for one in found.files
-        )
+        return tuple(_describe_change(one, one.path in conflicts) for one in found.files), found.total
 
     async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:
         """One entry of history, so that it can be undone."""
@@ -171,9 +200,9 @@ class SessionRunEngine:
                 try:
                     return await self._prompt(child, report, is_over_budget)
                 finally:
-                    # First of all its agent ends: in no moment can it reach `main`, where the session works afterwards.
+                    # First of all its agent ends. Without a computer the session is read only.
                     try:
-                        await self._service().stop(child.session, "The run has ended")
+                        await self.sessions.stop(child.session, "The run has ended")
                     finally:
                         del self._computers[child.session]
             except FreeholdError as error:
@@ -199,12 +228,13 @@ class SessionRunEngine:
         self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
     ) -> tuple[RunState, str | None]:
         """Sends the prompt, and returns how the turn has ended."""
-        service = self._service()
+        service = self.sessions
         prompt = {"text": child.prompt, "files": [], "images": []}
         await report(ChildReport(state="working"))
         await service.prompt(child.session, prompt, secrets.token_hex(8), "queue", who=child.who)
         told: RunState = "working"
-        asked = 0.0
+        clock = asyncio.get_running_loop().time
+        asked, answered = 0.0, clock()
         while True:
             row = await service.get(child.session)
             if row.status in ("idle", "failed"):
@@ -214,29 +244,38 @@ class SessionRunEngine:
             if ended.is_set():
                 return "ended", reasons[0]
             now: RunState = "needs_you" if row.status == "needs_you" else "working"
+            if now != "needs_you":
+                answered = clock()
+            elif clock() - answered > MAX_ASKING:
+                return "ended", "You did not answer its question within a day"
             if now == "needs_you" and not child.may_ask:
                 await self._refuse_all(child.session)
             elif now != told:
                 told = now
                 await report(ChildReport(state=now))
-            if asyncio.get_running_loop().time() - asked > BUDGET_INTERVAL:
-                asked = asyncio.get_running_loop().time()
+            if clock() - asked > BUDGET_INTERVAL:
+                asked = clock()
                 if await is_over_budget():
-                    return "ended", "It has cost more than its budget"
+                    return "ended", "It has cost more than its budget, or that of a run above it"
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_AGAIN):
                     await ended.wait()
 
     async def _refuse_all(self, session: str) -> None:
-        store = self._service().dependencies.approvals.store
+        store = self.sessions.dependencies.approvals.store
         for approval in await run_blocking(store.list_pending, session):
             with suppress(FreeholdError):  # answered meanwhile
-                await self._service().answer(approval.id, "reject", who="freehold")
+                await self.sessions.answer(approval.id, "reject", who="freehold")
 
     async def _find_error(self, session: str) -> str:
-        event = await run_blocking(self._service().dependencies.store.find_last_event, session, "error")
+        event = await run_blocking(self.sessions.dependencies.store.find_last_event, session, "error")
         return "The agent failed" if event is None else str(event.data.get("message", "The agent failed"))[:500]
 
-    def _service(self) -> SessionService:
-        assert self._sessions is not None  # `use` comes first
-        return self._sessions
+
+def _describe_change(one: FileDiffText, conflict: bool) -> RunChange:
+    path, mode, link = one.path.removeprefix(f"{WORKSPACE}/"), one.new_mode, None
+    if mode is not None and stat.S_ISLNK(mode):
+        lines = [line[1:] for line in one.text.splitlines() if line.startswith("+") and not line.startswith("+++ b/")]
+        link = "".join(lines) or one.note or "an unknown place"
+    runs = None if mode is None else describe_self_running(f"/{WORKSPACE}/{path}")
+    return RunChange(path, one.word, one.new_size or 0, one.text or None, conflict, mode, link, runs)

@@ -145,7 +145,7 @@ def _serve_host_tools(
         lambda: services.computer_access.egress,
         list_ports,
         find_preview,
-        lambda session: engine.own_computer(session) or services.computer_access.computer,
+        lambda session: engine.sessions.dependencies.computer_of(session),
     )
     tools = [
         *make_host_tools(dependencies),
@@ -167,12 +167,13 @@ def _feature_tools() -> list[Callable[[Services], list[HostTool]]]:
 
 
 def _read_facts(store: SessionStore, session: str) -> SessionFacts:
-    """The agent of a session, its running turn, and what its agent has read in it, by the calls that have ended."""
+    """The agent of a session, its running turn, and what its agent has read in it.
+
+    A call counts as soon as it has begun: that it has ended may be recorded after its agent has used what it read. The
+    call that stores a memory reads nothing.
+    """
     turn = store.turns.find_running(session)
-    calls = [
-        event.data["kind"]
-        for event in store.events(session, last=True)
-        if event.kind == "tool" and event.turn == turn and event.data["status"] == "completed"
-    ]
-    read: OriginKind = "web" if "fetch" in calls else "tool" if calls else "agent"
+    calls = [] if turn is None else store.tool_calls(session, turn)
+    kinds = {kind for kind, title in calls if not title.endswith("remember")}
+    read: OriginKind = "web" if "fetch" in kinds else "tool" if kinds else "agent"
     return SessionFacts(store.get(session).agent, turn, read)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import _socket
-import os
 import sys
 
 from freehold.guest import kernel, leftovers
-from freehold.guest.files import FileBatch
-from freehold.guest.kernel import signals
+from freehold.guest.kernel import os, signals
 from freehold.guest.link import GuestLink, Operation
 from freehold.guest.loop import READ, Loop, log_error
 from freehold.guest.process import ChildProcesses, GuestProcess
-from freehold.guest.process_list import ListeningSockets, MemoryMeasurement, ProcessList, SocketOwners, measure_usage
 from freehold.guest.process_table import list_processes, send_signal
 from freehold.guest.relay import GuestForward, GuestListener, ReservedPorts
 from freehold.guest.spawn import OperationError
-from freehold.guest.terminal import GuestTerminals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +21,19 @@ if TYPE_CHECKING:
 
     from freehold.guest.isolates.service import Isolates
     from freehold.guest.link import GuestChannel
+    from freehold.guest.terminal import GuestTerminals
 
     Begin = Callable[["Guest", GuestChannel, dict[str, Any]], Operation | None]
 
 SHUTDOWN_GRACE = 3.0
+FATAL = (
+    *(signals.SIGSEGV, signals.SIGBUS, signals.SIGFPE, signals.SIGILL, signals.SIGABRT),
+    signals.SIGPIPE,  # Python ignores it, and the start of a child sets the default again
+)
 
 
 class Guest:
-    def __init__(self, listener: int, workspace: bytes, held: Iterable[int]) -> None:
+    def __init__(self, listener: int, workspace: bytes, held: Iterable[int], ends_with: int | None = None) -> None:
         os.set_inheritable(listener, False)
         os.set_blocking(2, False)  # the host stops reading what is too much, and a guest that waits for it would hang
         kernel.forbid_inspection()
@@ -42,16 +43,28 @@ class Guest:
         self._ignore_signals()
         self._term = kernel.open_signal_descriptor(signals.SIGTERM)
         self.children = ChildProcesses(self.loop, workspace, kernel.open_signal_descriptor(signals.SIGCHLD))
-        self.terminals = GuestTerminals(self.children)
+        self._terminals: GuestTerminals | None = None
         self._isolates: Isolates | None = None
         self._listener = _socket.socket(fileno=listener)
         self._listener.setblocking(False)
         self.loop.watch(listener, READ, self._accept_link)
         self.loop.watch(self._term, READ, self._on_sigterm)
+        if ends_with is not None:
+            self.loop.watch(ends_with, 0, self._host_ended)
         self.loop.add_job(leftovers.remove_leftovers(leftovers.read_mounts()))
 
     def run(self) -> None:
         self.loop.run()
+
+    # What the first command does not need is loaded when it is needed: a computer starts in a few milliseconds.
+
+    @property
+    def terminals(self) -> GuestTerminals:
+        if self._terminals is None:
+            from freehold.guest.terminal import GuestTerminals
+
+            self._terminals = GuestTerminals(self.children)
+        return self._terminals
 
     @property
     def isolates(self) -> Isolates:
@@ -62,26 +75,31 @@ class Guest:
         return self._isolates
 
     def _ignore_signals(self) -> None:
-        """Use handlers, not SIG_IGN, because a child process then starts with the defaults."""
+        """The kernel drops every signal to pid 1 that it has no handler for, and a child starts with the defaults.
+
+        Elsewhere there are handlers that do nothing: SIG_IGN would be inherited by children.
+        """
+        if os.getpid() == 1:
+            # What Python ignores, and what a host ignores that was started with nohup, children would ignore as well.
+            for number in signals.valid_signals() - {signals.SIGPIPE}:
+                if number == signals.SIGINT or signals.getsignal(number) == signals.SIG_IGN:
+                    signals.signal(number, signals.SIG_DFL)
+            return
         for number in signals.valid_signals():
-            if number in (
-                signals.SIGSEGV,
-                signals.SIGBUS,
-                signals.SIGFPE,
-                signals.SIGILL,
-                signals.SIGABRT,
-                signals.SIGPIPE,
-            ):
-                continue
-            try:
-                signals.signal(number, _nothing)
-            except (OSError, ValueError):
-                continue
+            if number not in FATAL:
+                try:
+                    signals.signal(number, _nothing)
+                except (OSError, ValueError):
+                    continue
 
     def _on_sigterm(self, events: int) -> None:
         sender = kernel.read_sender(self._term)
         if sender == 0:  # from outside our pid namespace; no process inside can do that
             self.shut_down()
+
+    def _host_ended(self, events: int) -> None:
+        """Nobody reads the pipe any more. So it ends even if its host died before the kernel tied their lives together."""
+        self._end()
 
     def shut_down(self) -> None:
         """Send SIGTERM to all processes and end when they are gone. After the grace the rest dies with pid 1."""
@@ -140,6 +158,8 @@ def _spawn(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Oper
 
 
 def _files(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.files import FileBatch
+
     return FileBatch(guest.loop, channel, guest.children.workspace, request)
 
 
@@ -158,22 +178,32 @@ def _listen(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Ope
 
 
 def _processes(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.process_list import ProcessList
+
     return ProcessList(guest.children, channel)
 
 
 def _listeners(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.process_list import ListeningSockets
+
     return ListeningSockets(guest.children, channel)
 
 
 def _holders(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.process_list import SocketOwners
+
     return SocketOwners(guest.children, channel, request)
 
 
 def _memory(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.process_list import MemoryMeasurement
+
     return MemoryMeasurement(guest.children, channel, request)
 
 
 def _stats(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> None:
+    from freehold.guest.process_list import measure_usage
+
     channel.finish({"ok": measure_usage()})
 
 
@@ -238,5 +268,6 @@ def main() -> None:
     os.umask(0o022)
     workspace = os.fsencode(options.get("--workspace", "/workspace"))
     held = [int(port) for port in options.get("--hold", "").split(",") if port]
-    guest = Guest(int(options["--listen"]), workspace if os.access(workspace, os.X_OK) else b"/", held)
+    ends_with = int(options["--ends-with"]) if "--ends-with" in options else None
+    guest = Guest(int(options["--listen"]), workspace if os.access(workspace, os.X_OK) else b"/", held, ends_with)
     guest.run()

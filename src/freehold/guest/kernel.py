@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import _ctypes
-import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os as _os
     import signal as _signals
     from collections import deque as _deque
 else:
     import _signal as _signals  # without the enumerations of `signal`
+    import posix
     from _collections import deque as _deque  # without the rest of `collections`
 
+    # Without the Python part of `os` and the classes that it imports.
+    _os = type(sys)("os")
+    _os.__dict__.update(posix.__dict__)
+    _os.environb = posix.environ
+    _os.fsencode = lambda text: text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    _os.fsdecode = lambda raw: raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else raw
+
+os = _os
 signals = _signals
 deque = _deque
 

@@ -4,16 +4,11 @@ A draft that needs a name gets it at the top of its mount and not beside its tar
 finds all of them.
 """
 
-# pathlib is too slow to import here
-# ruff: noqa: PTH118
-
 from __future__ import annotations
 
 import fcntl
-import os
-import stat
 
-from freehold.guest import tree
+from freehold.guest.kernel import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +17,8 @@ if TYPE_CHECKING:
 PREFIX = b".freehold-"
 _DIGITS = b"0123456789abcdef"
 _RANDOM_BYTES = 6
+_TYPE, _REGULAR = 0o170000, 0o100000
+"""Bits of a file's mode."""
 _NOT_SEARCHED = (b"proc", b"sysfs", b"tmpfs", b"devtmpfs", b"devpts", b"mqueue", b"cgroup2", b"fuse")
 """File systems whose files end with the computer, and those that may wait for a network."""
 
@@ -40,7 +37,9 @@ def lock(descriptor: int) -> None:
 
 def find_top(folder: bytes) -> bytes:
     """The top of the mount that has this folder; the folder itself in a mount that is not searched for leftovers."""
-    path = os.path.realpath(folder) + b"/"
+    from os import path as paths  # slow to import
+
+    path = paths.realpath(folder) + b"/"
     tops = [mount for mount in read_mounts() if path.startswith(mount[0].rstrip(b"/") + b"/")]
     top, is_searched = max(tops, key=lambda mount: len(mount[0]), default=(folder, True))
     return top if is_searched else folder
@@ -74,7 +73,7 @@ def remove_leftovers(mounts: Iterable[tuple[bytes, bool]]) -> Iterator[bool]:
         with entries:
             for entry in entries:
                 if _is_draft(entry.name):
-                    _remove_leftover(os.path.join(folder, entry.name))
+                    _remove_leftover(folder + b"/" + entry.name)
                 yield False
 
 
@@ -89,9 +88,9 @@ def _remove_leftover(path: bytes) -> None:
     except OSError:
         return
     try:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if os.fstat(descriptor).st_mode & _TYPE == _REGULAR:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            tree.unlink_quietly(path)
+            os.unlink(path)
     except OSError:
         return
     finally:

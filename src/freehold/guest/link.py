@@ -20,6 +20,8 @@ MAX_UNSENT = 512 * 1024
 """Unsent bytes above which the link accepts no more data from processes and files."""
 BATCH = 64
 RECEIVE = 256 * 1024
+RECEIVE_LITTLE = 32 * 1024
+"""For most requests. The C library would map new memory for a larger buffer, and unmap it, each time."""
 MAX_CHANNELS = 16384
 MAX_NUMBER = 2**32 - 1
 MAX_ERROR_TEXT = 1000
@@ -124,6 +126,7 @@ class GuestLink:
         self._begin = begin
         self._gone = gone
         self._inbox = b""
+        self._receive = RECEIVE_LITTLE
         self._greeted = False
         self._outbox: list[bytes] = [wire.PREAMBLE]
         self._scheduled = False
@@ -196,7 +199,7 @@ class GuestLink:
             self._flush()
         if events & (READ | HANG_UP) and self.alive:
             try:
-                data = self._socket.recv(RECEIVE)
+                data = self._socket.recv(self._receive)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
@@ -204,6 +207,7 @@ class GuestLink:
             if not data:
                 self.cut()
                 return
+            self._receive = RECEIVE if len(data) == self._receive else RECEIVE_LITTLE
             try:
                 self._feed(data)
             except wire.WireError as error:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import _heapq as heapq
-import os
 import select
 import sys
 import time
 
-from freehold.guest.kernel import deque
+from freehold.guest.kernel import deque, os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

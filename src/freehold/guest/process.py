@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 
+from freehold.guest.kernel import os
 from freehold.guest.landlock import LandlockDomains
 from freehold.guest.link import Operation
 from freehold.guest.loop import READ

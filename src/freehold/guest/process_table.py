@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from freehold.guest.kernel import signals
+from freehold.guest.kernel import os, signals
 from freehold.guest.spawn import MARKER
 
 TYPE_CHECKING = False
@@ -39,7 +37,7 @@ class ProcessInfo:
 def list_processes() -> Iterator[ProcessInfo]:
     """Every process except the guest, zombies included."""
     own = os.getpid()
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is too slow to import here
+    for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != own:
             try:
                 yield ProcessInfo(int(entry), read_bytes(f"/proc/{entry}/stat"))

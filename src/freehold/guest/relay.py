@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import _socket
-import os
 
+from freehold.guest.kernel import os
 from freehold.guest.link import Operation
 from freehold.guest.loop import READ, WRITE, log_error
 from freehold.guest.spawn import OperationError, to_bytes
@@ -266,6 +266,6 @@ def _remove_socket(path: bytes) -> None:
     """Remove a stale socket. Anything else at this path stays, and listening then fails."""
     try:
         if os.lstat(path).st_mode & 0o170000 == 0o140000:
-            os.unlink(path)  # noqa: PTH108 - pathlib is too slow to import here
+            os.unlink(path)
     except OSError:
         return

@@ -6,10 +6,9 @@ its environment decide.
 
 from __future__ import annotations
 
-import os
 import time
 
-from freehold.guest.kernel import signals
+from freehold.guest.kernel import os, signals
 from freehold.guest.link import Operation
 from freehold.guest.process_table import ProcessInfo, list_processes, read_bytes, read_command_line, send_signal
 

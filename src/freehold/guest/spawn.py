@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import _posixsubprocess
 import fcntl
-import os
 import resource
-import termios
 
-from freehold.guest.kernel import signals
+from freehold.guest.kernel import os, signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,6 +126,8 @@ def _start_fast(
 
 
 def _start_by_fork(request: SpawnRequest, streams: tuple[int, int, int], error_writer: int, terminal: bool) -> int:
+    import termios  # for terminals only
+
     pid = os.fork()
     if pid:
         return pid
@@ -145,7 +145,7 @@ def _start_by_fork(request: SpawnRequest, streams: tuple[int, int, int], error_w
         failure = FileNotFoundError(2, "")
         for program in request.executables:
             try:
-                os.execve(program, request.arguments, environment)  # noqa: S606
+                os.execve(program, request.arguments, environment)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:

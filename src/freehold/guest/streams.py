@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from freehold.guest.kernel import deque
+from freehold.guest.kernel import deque, os
 from freehold.guest.loop import HANG_UP, READ, WRITE
 
 TYPE_CHECKING = False

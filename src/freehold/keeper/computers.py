@@ -36,6 +36,14 @@ class RunningComputer:
     removed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass
+class StartingComputer:
+    """`folders` are those of the caller that it has taken already."""
+
+    folders: list[Path] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class TemporaryComputers:
     """`serve` it while the keeper runs. `main` is listed with the others, and is not started or stopped here."""
 
@@ -49,7 +57,7 @@ class TemporaryComputers:
         self._log_writer = log_writer
         self._main: ComputerProgram | None = None
         self._running: dict[str, RunningComputer] = {}
-        self._starting: dict[str, asyncio.Event] = {}
+        self._starting: dict[str, StartingComputer] = {}
         self._group: asyncio.TaskGroup | None = None
 
     def register(self, methods: RpcMethods) -> None:
@@ -82,12 +90,12 @@ class TemporaryComputers:
         if self._group is None:
             raise FreeholdError("keeper.stopping", "The keeper is starting or stopping", hint="Try again in a moment")
         self._check_name(call.name)
-        started = self._starting[call.name] = asyncio.Event()
+        starting = self._starting[call.name] = StartingComputer()
         try:
-            running = await self._launch(call)
+            running = await self._launch(call, starting)
         finally:
             del self._starting[call.name]
-            started.set()
+            starting.started.set()
         self._running[call.name] = running
         self._record("computer.started", {"computer": call.name, "pid": running.run.pid}, who=call.who)
         if self._group is None:  # the keeper began to stop meanwhile
@@ -97,7 +105,7 @@ class TemporaryComputers:
         self._group.create_task(self._remove_ended(call.name, running))
         return _describe(running.program)
 
-    async def _launch(self, call: calls.StartComputer) -> RunningComputer:
+    async def _launch(self, call: calls.StartComputer, starting: StartingComputer) -> RunningComputer:
         from freehold.computer.contract.conventions import AGENTS_PATH
         from freehold.computer.contract.spec import ComputerSpec, Mount
         from freehold.computer.library.removal import remove_tree
@@ -107,6 +115,7 @@ class TemporaryComputers:
         workspace, home = self._folder(call.workspace), self._folder(call.home)
         if call.copy is not None:
             workspace = self._find_copy(call.copy)
+        starting.folders += [folder for folder in (workspace, home) if folder is not None]
         images = ImageFolder(self._home.images, self._home.image_lock)
         image = await asyncio.to_thread(images.resolve_checked, call.image, self._backend)
         own_folder.mkdir(parents=True, mode=0o700)
@@ -137,7 +146,7 @@ class TemporaryComputers:
 
     async def _stop(self, call: calls.StopComputer) -> calls.ComputerInfo:
         if call.name in self._starting:
-            await self._starting[call.name].wait()
+            await self._starting[call.name].started.wait()
         running = self._running.get(call.name)
         if running is None:
             names = ", ".join(self._running) or "none"
@@ -181,9 +190,15 @@ class TemporaryComputers:
         workspace = self._home.copies / name / "workspace"
         if not NAME.fullmatch(name) or not workspace.is_dir():
             raise FreeholdError("computer.no-folder", f"There is no working copy {name[:100]!r}")
-        if any(one.program.spec.workspace == workspace for one in self._running.values()):
+        if workspace in self._taken_folders():
             raise FreeholdError("computer.folder-in-use", f"A computer works in the copy {name!r} already")
         return workspace
+
+    def _taken_folders(self) -> list[Path]:
+        """The folders of the computers that run and of those that start."""
+        specs = [one.program.spec for one in self._running.values()]
+        running = [folder for spec in specs for folder in (spec.workspace, spec.home)]
+        return running + [folder for one in self._starting.values() for folder in one.folders]
 
     def _folder(self, chosen: str | None) -> Path | None:
         """A folder of the caller. It must not be in use by this Freehold: one computer would own the files of another."""
@@ -192,10 +207,7 @@ class TemporaryComputers:
         folder = Path(chosen).expanduser().absolute()
         if not folder.is_dir():
             raise FreeholdError("computer.no-folder", f"{folder} is not a folder", hint=f"mkdir -p {folder}")
-        in_use = [self._home.root, self._home.run]
-        in_use += [
-            part for one in self._running.values() for part in (one.program.spec.workspace, one.program.spec.home)
-        ]
+        in_use = [self._home.root, self._home.run, *self._taken_folders()]
         real = folder.resolve()
         for other in in_use:
             used = other.resolve()

@@ -14,7 +14,7 @@ from freehold.keeper.calls import ManifestAdvice
 
 @dataclass(frozen=True)
 class MountPlan:
-    kind: Literal["folder", "archive", "git", "memory", "s3", "webdav", "rclone"]
+    kind: Literal["folder", "archive", "git", "memory", "s3", "webdav", "solid", "rclone"]
     source: str
     target: str
     writable: bool
@@ -24,7 +24,7 @@ class MountPlan:
     @property
     def is_remote(self) -> bool:
         """Whether the program of the feature `mounts` mounts it, while the computer runs."""
-        return self.kind in ("s3", "webdav", "rclone")
+        return self.kind in ("s3", "webdav", "solid", "rclone")
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Remote mounts: folders of S3, WebDAV and rclone remotes that the computer sees, without their keys."""
+"""Remote mounts: folders of S3, WebDAV, Solid pods and rclone remotes that the computer sees, without their keys."""

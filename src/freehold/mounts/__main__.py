@@ -9,10 +9,12 @@ import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
+from freehold.computer.mounts.endpoint_relay import HelperServers
 from freehold.computer.mounts.mount_point import MountPoints
-from freehold.computer.mounts.rclone_remote import REMOTE_KINDS, RemoteFolder
-from freehold.computer.mounts.remote_mount import RemoteMount, RemoteMountSettings
+from freehold.computer.mounts.rclone_remote import REMOTE_KINDS, RcloneRemote, RemoteFolder
+from freehold.computer.mounts.remote_mount import RemoteMount, RemoteMountSettings, ServerFinder, relay_to_servers
 from freehold.computer.mounts.remote_state import RemoteMountState
 from freehold.computer.mounts.remote_status import serve_states
 from freehold.egress.vault import Vault
@@ -23,6 +25,7 @@ from freehold.manifest.secret_text import parse_reference
 from freehold.manifest.sections.computer import MountSection
 from freehold.mounts.section import MountsSection
 from freehold.observe.logs import configure_logging
+from freehold.observe.secrets import Secret
 
 _log = logging.getLogger("freehold.mounts")
 
@@ -71,13 +74,28 @@ def _make_mounts(home: Home, manifest: Manifest) -> Iterator[tuple[str, RemoteMo
         def log(line: str, target: str = mount.target) -> None:
             _log.warning("%s: %s", target, line)
 
-        yield mount.target, RemoteMount(settings, read_folder, log=log)
+        find_servers = make_bridge_finder(settings) if mount.kind == "solid" else relay_to_servers
+        yield mount.target, RemoteMount(settings, read_folder, find_servers=find_servers, log=log)
+
+
+def make_bridge_finder(settings: RemoteMountSettings) -> ServerFinder:
+    """For a pod: rclone finds a WebDAV server, which is this program."""
+    from freehold.mounts.solid_bridge import SolidBridge
+    from freehold.mounts.solid_folder import PodAccount, SolidFolder
+
+    def find_servers(folder: RemoteFolder, remote: RcloneRemote) -> HelperServers:
+        url = "/".join([folder.endpoint.rstrip("/"), *map(quote, filter(None, folder.source.split("/"))), ""])
+        account = PodAccount(url, folder.issuer, folder.user, Secret(folder.key))
+        return SolidBridge(SolidFolder(account, settings.timeout / 3), writable=settings.writable)
+
+    return find_servers
 
 
 def identify_mount(mount: MountSection) -> tuple[str, ...]:
     """Changes that were not sent to a server are never sent to another one, or as another user."""
     where = (mount.target, mount.kind, mount.endpoint, mount.source, mount.user, mount.key)
-    return tuple(part or "" for part in where)
+    who = (mount.issuer,) if mount.issuer else ()  # the caches of mounts without one keep their names
+    return tuple(part or "" for part in (*where, *who))
 
 
 def _read_folder(mount: MountSection, vault: Vault) -> RemoteFolder:
@@ -89,6 +107,7 @@ def _read_folder(mount: MountSection, vault: Vault) -> RemoteFolder:
         source=mount.source,
         endpoint=mount.endpoint or "",
         user=mount.user or "",
+        issuer=mount.issuer or "",
         region=mount.region or "",
         hosts=tuple(mount.hosts),
         key="" if reference is None else vault.get(reference[1]).reveal(),

@@ -7,7 +7,7 @@ from freehold.manifest.units import Bytes, Seconds
 
 
 class MountsSection(Section):
-    """Remote mounts. Each one is a `[[computer.mounts]]` of kind s3, webdav or rclone."""
+    """Remote mounts. Each one is a `[[computer.mounts]]` of kind s3, webdav, solid or rclone."""
 
     timeout: Seconds = Field(
         default=60,

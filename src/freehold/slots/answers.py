@@ -36,7 +36,11 @@ def answer_once(
         return (yield from steps), False
     check_key(slot, request.key)
     table, digest = f"{slot}_answer", _digest(request)
-    yield from ask(f"DELETE FROM {table} WHERE at < ?", now - KEPT_SECONDS)  # noqa: S608 - the name of a slot
+    # Not the answer for this key: who looked for it before has relied on it.
+    yield from ask(
+        f"DELETE FROM {table} WHERE at < ? AND NOT (caller = ? AND key = ?)",  # noqa: S608 - the name of a slot
+        *(now - KEPT_SECONDS, caller.name, request.key),
+    )
     made = yield from ask_one(
         f"INSERT INTO {table} (caller, key, digest, reply, at) VALUES (?, ?, ?, '', ?)"  # noqa: S608
         " ON CONFLICT DO NOTHING RETURNING key",
@@ -61,6 +65,14 @@ def answer_once(
         request.key,
     )
     return reply, False
+
+
+def expect_answer(slot: SlotName) -> Steps[Any]:
+    """The steps of a write whose answer was found before. They run only if it was forgotten in between."""
+    yield from ()
+    raise SlotError(
+        slot, "conflict", "The answer for this idempotency key is no longer kept", hint="Look whether it has happened"
+    )
 
 
 def check_key(slot: SlotName, key: str) -> None:

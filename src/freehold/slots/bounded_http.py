@@ -9,12 +9,14 @@ import httpx2
 # It would write the address of every request into the log, and some addresses have a token in them.
 logging.getLogger("httpx2").setLevel(logging.WARNING)
 
+DEFAULT_LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+
 
 class BoundedTransport(httpx2.AsyncHTTPTransport):
     """Ends an answer that is longer than `max_bytes`, or that would have to be unpacked, with a ReadError."""
 
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__()
+    def __init__(self, max_bytes: int, limits: httpx2.Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(limits=limits)
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -45,7 +47,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def make_client(max_bytes: int, **more: Any) -> httpx2.AsyncClient:
+def make_client(max_bytes: int, limits: httpx2.Limits = DEFAULT_LIMITS, **more: Any) -> httpx2.AsyncClient:
     """No proxies or passwords from the environment, and redirects are not followed."""
     headers = {"accept-encoding": "identity", **more.pop("headers", {})}
-    return httpx2.AsyncClient(transport=BoundedTransport(max_bytes), headers=headers, trust_env=False, **more)
+    transport = BoundedTransport(max_bytes, limits)
+    return httpx2.AsyncClient(transport=transport, headers=headers, trust_env=False, **more)

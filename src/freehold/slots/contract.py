@@ -26,6 +26,8 @@ class SlotCall(TypedCall[Reply_co], Generic[Reply_co]):
     """
     record_identifiers: ClassVar[frozenset[str]] = frozenset()
     """The same for the keys of records that the call stores."""
+    seconds_allowed: ClassVar[float | None] = None
+    """How long a call may take that is known to be slow, such as a merge of many files. None: as long as any."""
 
 
 class SlotWrite(SlotCall[Reply_co], Generic[Reply_co]):
@@ -51,6 +53,8 @@ class SlotUpkeep(SlotCall[Reply_co], Generic[Reply_co]):
 class SlotCaller:
     """Who calls. `name` is how the timeline records it: `owner`, `token:NAME` or `session:ID`.
 
+    Who acts by a token of another Freehold has the name of the token first: `token:NAME/session:ID`.
+
     `agent`: the name of the agent of a session, where the slot needs it.
     """
 
@@ -59,17 +63,28 @@ class SlotCaller:
 
     @property
     def is_owner(self) -> bool:
-        """The owner may act on what others hold."""
+        """The owner of this Freehold, who may act on what others hold."""
         return self.name == "owner"
 
     @property
+    def realm(self) -> str | None:
+        """What the names of all those begin with on whose things this caller may act; None for nobody else's.
+
+        The owner has everybody (an empty text), the owner of another Freehold has all who act by the same token.
+        """
+        is_owner = self.name == "owner" or self.name.endswith("/owner")
+        return self.name.removesuffix("owner") if is_owner else None
+
+    @property
     def session(self) -> str | None:
-        return self.name.removeprefix("session:") if self.name.startswith("session:") else None
+        """The id of the session that calls. Before one of another Freehold stands its token: `token:NAME/ID`."""
+        realm, slash, name = self.name.rpartition("/")
+        return f"{realm}{slash}{name.removeprefix('session:')}" if name.startswith("session:") else None
 
 
 @dataclass(frozen=True)
 class CallContext:
-    """One call that is being carried out: who called, and when (seconds since 1970)."""
+    """One call that is being carried out: who called, and when (seconds since 1970, as exact as APIs tell a time)."""
 
     caller: SlotCaller
     now: float
@@ -113,7 +128,7 @@ class SlotImplementation(Protocol):
     """One way to keep a slot. `call` raises `SlotError` and nothing else for what a caller can meet."""
 
     kind: str
-    """The word in metrics and in `/v1/slots`: `local`, `postgres`, `off`."""
+    """The word in metrics and in `/v1/slots`: `local`, `postgres`, `freehold`, `off`."""
     records_events: bool
     """Whether a write stores its timeline event itself, in one transaction with the change."""
 

@@ -32,10 +32,14 @@ class SlotError(FreeholdError):
 
 
 def slot_unavailable(slot: str, reason: str) -> SlotError:
-    """The slot cannot be reached now. Whether a write that was under way has happened is not known."""
+    """The slot cannot be reached now. Whether a write that was under way has happened is not known.
+
+    `reason` may be the message of such an error: the words are said once.
+    """
+    words = f"The {slot} slot cannot be reached: "
     return SlotError(
         slot,
         "unavailable",
-        f"The {slot} slot cannot be reached: {reason}",
+        words + reason.removeprefix(words),
         hint=f"Freehold tries again by itself. To check it now: freehold slots try {slot}",
     )

@@ -154,7 +154,7 @@ class PostgresTables:
     async def _carry_out(
         self, connection: "psycopg.AsyncConnection[Row]", request: SlotCall[Any], caller: SlotCaller
     ) -> Any:
-        context = CallContext(caller, self._clock())
+        context = CallContext(caller, round(self._clock(), 6))
         steps = self._steps_of_call[type(request)](request, context)
         if not isinstance(request, SlotWrite | SlotUpkeep):
             return await _run_steps(connection, steps)

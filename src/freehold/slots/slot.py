@@ -13,6 +13,7 @@ from freehold.errors import FreeholdError
 from freehold.observe.metrics import MetricsRegistry, registry
 from freehold.observe.probes import ProbeResult
 from freehold.observe.tracing import span
+from freehold.slots.answers import check_key
 from freehold.slots.contract import (
     Reply,
     SlotCall,
@@ -104,6 +105,10 @@ class Slot:
                 await self._inner.connect()
         except TimeoutError:
             raise slot_unavailable(self.name, f"no connection within {CONNECT_TIMEOUT:g} s") from None
+        except FreeholdError:
+            raise
+        except Exception as error:
+            raise self._explain_bug(error) from error
         if self._status.state != "off":
             self._set_status("ok")
 
@@ -119,9 +124,25 @@ class Slot:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._keep_connected())
                 if isinstance(self._inner, WorkingImplementation):
-                    group.create_task(self._inner.work())
+                    group.create_task(self._keep_working(self._inner))
         finally:
             await self.close()
+
+    async def _keep_working(self, inner: WorkingImplementation) -> None:
+        """What fails in the background is tried again: it must end neither the other slots nor the gateway."""
+        while True:
+            try:
+                await inner.work()
+            except Exception:
+                log.exception("the work of a slot failed", extra={"slot": self.name})
+            else:
+                return
+            await asyncio.sleep(MAX_RETRY_DELAY)
+
+    def _explain_bug(self, error: Exception) -> SlotError:
+        """An answer that nobody has thought of must not end the gateway. The log has the traceback."""
+        log.error("a slot failed unexpectedly", exc_info=error, extra={"slot": self.name})
+        return slot_unavailable(self.name, f"its answer cannot be used ({type(error).__name__})")
 
     async def _keep_connected(self) -> None:
         while True:
@@ -149,6 +170,9 @@ class Slot:
     async def _call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
         if self._status.state in ("starting", "unavailable"):
             raise slot_unavailable(self.name, self._status.error or "it is starting")
+        if isinstance(request, SlotWrite) and request.key is not None:
+            # Before anything happens: what is refused later would have had its effect already.
+            check_key(self.contract.name, request.key)
         if self._privacy is None:
             return await self._ask(request, caller)
         clean = await self._clean(self._privacy, request, caller)
@@ -181,16 +205,25 @@ class Slot:
             log.warning("what the privacy filter found could not be recorded", extra={"error": error.message})
 
     async def _ask(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
+        # A call that is known to be slow tells nothing about the slot when it takes too long.
+        is_slow = type(request).seconds_allowed is not None
+        allowed = type(request).seconds_allowed or CALL_TIMEOUT
         try:
-            async with asyncio.timeout(CALL_TIMEOUT):
+            async with asyncio.timeout(allowed):
                 reply = await self._inner.call(request, caller)
         except TimeoutError:
-            self._note_lost(f"no answer within {CALL_TIMEOUT:g} s")
-            raise slot_unavailable(self.name, f"no answer within {CALL_TIMEOUT:g} s") from None
+            late = slot_unavailable(self.name, f"no answer within {allowed:g} s")
+            if not is_slow:
+                self._note_lost(f"no answer within {allowed:g} s")
+            raise late from None
         except SlotError as error:
-            if error.problem == "unavailable":
+            if error.problem == "unavailable" and not is_slow:
                 self._note_lost(error.message)
             raise
+        except Exception as error:
+            if self.implementation == "local":
+                raise  # a bug of ours: the caller gets its error id
+            raise self._explain_bug(error) from error
         if isinstance(request, SlotWrite) and not self._inner.records_events:
             await self._record_change(request, reply, caller)
         return reply
@@ -224,6 +257,8 @@ class Slot:
                 words = await self._inner.health()
             except SlotError as error:
                 self._note_lost(error.message)
+            except Exception as error:
+                self._note_lost(self._explain_bug(error).message)
             else:
                 return None if words is None else ProbeResult("degraded", words)
         if self._status.state == "starting":

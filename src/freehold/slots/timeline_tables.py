@@ -3,8 +3,9 @@
 import asyncio
 import contextvars
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -34,8 +35,6 @@ class TimelineTables:
         schema: Sequence[str],
         steps_of_call: StepsOfCall,
         clock: Callable[[], float] = time.time,
-        *,
-        threads: int = THREADS,
     ) -> None:
         self._contract = contract
         self._timeline = timeline
@@ -43,12 +42,11 @@ class TimelineTables:
         self._steps_of_call = steps_of_call
         self._clock = clock
         self._commit = GroupCommit(timeline)
-        self._thread_count = threads
         self._threads: ThreadPoolExecutor | None = None
 
     async def connect(self) -> None:
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._thread_count, f"slot-{self._contract.name}")
+            self._threads = ThreadPoolExecutor(THREADS, f"slot-{self._contract.name}")
         await self._run(self._timeline.ensure_schema, self._contract.name, *self._schema)
 
     async def health(self) -> None:
@@ -65,15 +63,21 @@ class TimelineTables:
 
     async def carry_out(self, request: SlotCall[Reply], caller: SlotCaller, make_steps: StepsOfOneCall) -> Reply:
         """The reply of these steps, in one transaction with the answer for a repetition and the timeline event."""
-        return cast("Reply", await self._run(self._carry_out, request, caller, make_steps))
-
-    def _carry_out(self, request: SlotCall[Any], caller: SlotCaller, make_steps: StepsOfOneCall) -> Any:
-        context = CallContext(caller, self._clock())
-        steps = make_steps(request, context)
+        context = CallContext(caller, round(self._clock(), 6))
         if not isinstance(request, SlotWrite | SlotUpkeep):
-            return run_steps(steps, self._read)
+            read = partial(run_steps, make_steps(request, context), self._read)
+            return cast("Reply", await self._run(read))
+        with self._family_errors() as threads:
+            return cast("Reply", await self._commit.run(self._change(request, context, make_steps), threads))
+
+    def _change(
+        self, request: SlotWrite[Any] | SlotUpkeep[Any], context: CallContext, make_steps: StepsOfOneCall
+    ) -> Callable[[Transaction], Any]:
+        caller = context.caller
 
         def change(tx: Transaction) -> Any:
+            steps = make_steps(request, context)
+
             def execute(statement: Statement) -> list[Row]:
                 if statement.only == "postgres":
                     return []
@@ -87,7 +91,7 @@ class TimelineTables:
                 tx.append(request.event, request.describe(reply), who=caller.name)
             return reply
 
-        return self._commit.run(change)
+        return change
 
     def _read(self, statement: Statement) -> list[Row]:
         return [] if statement.only == "postgres" else self._timeline.query(statement.sql, statement.parameters)
@@ -97,11 +101,17 @@ class TimelineTables:
         return await self._run(function, *args)
 
     async def _run(self, function: Callable[..., Any], *args: object) -> Any:
+        call = partial(contextvars.copy_context().run, partial(function, *args))
+        with self._family_errors() as threads:
+            return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+    @contextmanager
+    def _family_errors(self) -> Iterator[ThreadPoolExecutor]:
+        """The threads of the slot. Errors of other rooms become those of the family."""
         if self._threads is None:
             raise slot_unavailable(self._contract.name, "it is not connected")
-        call = partial(contextvars.copy_context().run, partial(function, *args))
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            yield self._threads
         except SlotError:
             raise
         except FreeholdError as error:

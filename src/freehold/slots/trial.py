@@ -35,9 +35,11 @@ async def try_slot(name: SlotName, place: SlotPlace, settings: Mapping[str, str]
     except SlotError as error:
         yield TrialStep("Read the settings", 0.0, error.message, error.next_step)
         return
-    parts: list[TrialPart] = [("Connect and make the tables", _connect), ("Ask whether it is well", _health)]
+    first = "Connect and make the tables" if isinstance(store, TrialStore) else "Connect"
+    parts: list[TrialPart] = [(first, _connect), ("Ask whether it is well", _health)]
+    own_parts = getattr(module, "NEIGHBOUR_PARTS", module.PARTS) if store.kind == "freehold" else module.PARTS
     try:
-        for title, act in (*parts, *module.PARTS):
+        for title, act in (*parts, *own_parts):
             begin = time.perf_counter()
             try:
                 await act(store)

@@ -41,7 +41,9 @@ async def slot(tmp_path: Path) -> AsyncIterator[Slot]:
 
 async def use(tools: list[HostTool], name: str, session: str, **given: object) -> str:
     (tool,) = [one for one in tools if one.name == name]
-    return await tool.call(caller(session), tool.check(given))
+    answer = await tool.call(caller(session), tool.check(given))
+    assert isinstance(answer, str)
+    return answer
 
 
 async def test_an_agent_takes_an_item_and_closes_it_with_evidence(slot: Slot) -> None:

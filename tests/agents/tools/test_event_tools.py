@@ -48,7 +48,9 @@ class Asked:
 async def use(slot: Slot, asked: Asked, **given: object) -> str:
     tool: HostTool
     (tool,) = make_event_tools(slot)
-    return await tool.call(ToolCaller("s1", asked.ask), tool.check(given))
+    answer = await tool.call(ToolCaller("s1", asked.ask), tool.check(given))
+    assert isinstance(answer, str)
+    return answer
 
 
 async def test_an_event_is_published_in_the_name_of_the_session_after_the_owner_saw_it(slot: Slot) -> None:

@@ -45,7 +45,9 @@ async def slot(tmp_path: Path) -> AsyncIterator[Slot]:
 
 async def use(tools: list[HostTool], name: str, session: str, **given: object) -> str:
     (tool,) = [one for one in tools if one.name == name]
-    return await tool.call(ToolCaller(session, never_asked), tool.check(given))
+    answer = await tool.call(ToolCaller(session, never_asked), tool.check(given))
+    assert isinstance(answer, str)
+    return answer
 
 
 async def test_an_agent_remembers_recalls_and_forgets(slot: Slot) -> None:

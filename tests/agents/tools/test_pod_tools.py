@@ -39,7 +39,9 @@ async def find_facts(session: str) -> SessionFacts:
 async def use(slot: Slot, name: str, session: str, asked: Asked | None = None, **given: object) -> str:
     (tool,) = [one for one in make_pod_tools(slot, find_facts) if one.name == name]
     owner = asked or Asked("reject")
-    return await tool.call(ToolCaller(session, owner.ask), tool.check(given))
+    answer = await tool.call(ToolCaller(session, owner.ask), tool.check(given))
+    assert isinstance(answer, str)
+    return answer
 
 
 async def test_an_agent_asks_gets_a_folder_and_loses_it(slot: Slot) -> None:

@@ -37,7 +37,9 @@ async def slot(tmp_path: Path, runs: ScriptedRuns) -> AsyncIterator[Slot]:
 
 async def use(slot: Slot, name: str, session: str, asked: Asked | None = None, **given: object) -> str:
     (tool,) = [one for one in make_run_tools(slot) if one.name == name]
-    return await tool.call(ToolCaller(session, (asked or Asked("reject")).ask), tool.check(given))
+    answer = await tool.call(ToolCaller(session, (asked or Asked("reject")).ask), tool.check(given))
+    assert isinstance(answer, str)
+    return answer
 
 
 async def test_agents_begin_after_the_owner_has_seen_every_task(slot: Slot, runs: ScriptedRuns) -> None:
@@ -82,3 +84,69 @@ async def test_a_run_is_ended_and_its_changes_dropped(slot: Slot, runs: Scripted
     assert runs.ended == [run]
     await runs.tell(run, ChildReport(state="ended", changes=ChangeCounts(added=1)))
     assert "dropped" in await use(slot, "runs_drop", "a", id=run)
+
+
+async def test_a_run_that_works_on_is_not_merged_by_an_answer_to_an_empty_question(
+    slot: Slot, runs: ScriptedRuns
+) -> None:
+    await use(slot, "runs_spawn", "a", Asked("once"), tasks=["Write tests"])
+    (run,) = runs.children
+    asked = Asked("once")
+    with pytest.raises(FreeholdError, match="has not finished"):
+        await use(slot, "runs_merge", "a", asked, id=run)
+    await runs.tell(run, ChildReport(state="done", changes=ChangeCounts()))
+    with pytest.raises(FreeholdError, match="no changes that wait"):
+        await use(slot, "runs_merge", "a", asked, id=run)
+    assert asked.seen == []
+    assert runs.merged == []
+
+
+async def test_a_question_about_changes_names_links_programs_and_files_that_run_by_themselves(
+    slot: Slot, runs: ScriptedRuns
+) -> None:
+    await use(slot, "runs_spawn", "a", Asked("once"), tasks=["Write tests"])
+    (run,) = runs.children
+    runs.changes[run] = (
+        RunChange("plain.txt", "added", 1, "+x", False, 0o100644),
+        RunChange("link", "added", 11, "+/etc/passwd", False, 0o120777, "/etc/passwd"),
+        RunChange(".git/hooks/pre-commit", "added", 3, "+x", False, 0o100755, None, "git runs it at a commit"),
+    )
+    await runs.tell(run, ChildReport(state="done", changes=ChangeCounts(added=3)))
+    asked = Asked("reject")
+    with pytest.raises(FreeholdError, match="said no"):
+        await use(slot, "runs_merge", "a", asked, id=run)
+    told = str(asked.seen[0])
+    first = told.index("LOOK AT THESE FIRST")
+    assert first < told.index("link: a link to /etc/passwd") < told.index("plain.txt")
+    assert ".git/hooks/pre-commit: a program (mode 755), runs by itself: git runs it at a commit" in told
+    assert "plain.txt:" not in told
+    shown = await use(slot, "runs_changes", "a", id=run)
+    assert "added link (11 bytes)  [a link to /etc/passwd]" in shown
+
+
+async def test_the_question_says_as_whom_runs_act_what_they_may_cost_and_whether_they_may_ask(
+    slot: Slot, runs: ScriptedRuns
+) -> None:
+    asked = Asked("once")
+    await use(slot, "runs_spawn", "a", asked, tasks=["x"], agent="codex")
+    await use(slot, "runs_spawn", "a", asked, tasks=["x"], budget_cents=50, may_ask=False)
+    first, second = (str(one) for one in asked.seen)
+    assert "acts as the agent codex, with all that you have granted to it: its pods and its memories" in first
+    assert "THERE IS NO BUDGET" in first
+    assert "They may ask you for more" in first
+    assert "What they ask is answered with no" in second
+    assert "NO BUDGET" not in second
+
+
+async def test_a_question_that_cannot_show_all_changes_says_so_first(slot: Slot, runs: ScriptedRuns) -> None:
+    await use(slot, "runs_spawn", "a", Asked("once"), tasks=["Write tests"])
+    (run,) = runs.children
+    long = "+" + "x" * 70_000
+    runs.changes[run] = (RunChange("a.py", "added", 1, None, False), RunChange("b.py", "added", 1, long, False))
+    await runs.tell(run, ChildReport(state="done", changes=ChangeCounts(added=302)))
+    asked = Asked("reject")
+    with pytest.raises(FreeholdError, match="said no"):
+        await use(slot, "runs_merge", "a", asked, id=run)
+    told = str(asked.seen[0])
+    facts = "300 of 302 files are not listed; the content of 1 files is not shown; the rest is cut off"
+    assert f"NOT EVERYTHING IS SHOWN HERE: {facts}" in told

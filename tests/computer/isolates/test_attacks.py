@@ -1,13 +1,19 @@
 """Code that attacks what runs it: the channel to the guest, the zygote, parked isolates, contexts, and the host."""
 
+import contextlib
+import ctypes
+import itertools
+import platform
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from tests.computer.isolates.conftest import NODE_PLACE, node_folder
+from tests.computer.machines import host_pid
 from tests.support.condition import until
 
-from freehold.computer import CodeContext, Computer, Limits, Mount
+from freehold.computer import CodeContext, Computer, Grants, Limits, Mount
 from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.isolates.execution import MAX_WAIT, ExecutionDeadline
 from freehold.computer.isolates.records import ITEM, MAX_ITEMS, RECORD, RESULT
@@ -17,6 +23,9 @@ from freehold.guest.isolates.zygote import SPARES
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
 SHORT = 0.4
+LIBC = ctypes.CDLL(None)
+KCMP = {"x86_64": 312, "aarch64": 272}[platform.machine()]
+"""The system call that compares open files of two processes. Where it is refused, names are compared only."""
 OPEN_DESCRIPTORS = """
 import os
 found = []
@@ -31,6 +40,21 @@ const fs = require('fs'), found = [];
 for (let number = 0; number < 4096; number++)
   try { if (fs.fstatSync(number).isSocket()) found.push(number); } catch {}
 found
+"""
+# What two processes can speak through; the events and polls of the kernel are compared on the host.
+PIPES_AND_SOCKETS = """
+const fs = require('fs'), found = {};
+for (let number = 0; number < 4096; number++)
+  try { const about = fs.fstatSync(number); if (about.isFIFO() || about.isSocket()) found[number] = about.ino; } catch {}
+found
+"""
+# As many bytes as libuv reads from its signal pipes: a pointer, which is followed, and a number.
+SCRIBBLE = """
+const fs = require('fs');
+let written = 0;
+for (let number = 3; number < 4096; number++)
+  try { if (number !== 100) { fs.writeSync(number, Buffer.alloc(16, 0x41)); written++; } } catch {}
+written
 """
 # Tries to become another process's debugger, to write its memory, to take its descriptors, and to end it.
 INTRUDER = """
@@ -76,6 +100,36 @@ def send(content: bytes) -> str:
     return f"import os, time\nos.write(100, {content!r})\ntime.sleep(0.2)"
 
 
+def find_on_host(computer: Computer, inside: int) -> int:
+    """The pid on the host of a process inside."""
+    namespace = Path(f"/proc/{host_pid(computer)}/ns/pid").readlink()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (folder / "ns/pid").readlink() == namespace:
+                _, _, pids = (folder / "status").read_text().partition("NSpid:")
+                if int(pids.splitlines()[0].split()[-1]) == inside:
+                    return int(folder.name)
+    raise AssertionError(f"no process has the pid {inside} inside")
+
+
+def find_parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def read_links(pid: int) -> dict[int, str]:
+    return {int(one.name): str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()}
+
+
+def find_shared(pid: int, other: int) -> list[str]:
+    """What descriptors of both lead to: the same pipe or socket, or the same open file."""
+    found = []
+    for (number, link), (theirs, their_link) in itertools.product(read_links(pid).items(), read_links(other).items()):
+        same_name = link == their_link and link.startswith(("pipe:", "socket:"))
+        if same_name or LIBC.syscall(KCMP, pid, other, 0, number, theirs) == 0:
+            found.append(f"{number} and {theirs}: {link}")
+    return found
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def witness(computer: Computer) -> AsyncIterator[CodeContext]:
     context = await computer.python.contexts.create()
@@ -87,6 +141,49 @@ async def test_an_isolate_has_no_descriptor_of_its_zygote(computer: Computer) ->
     """Nobody can report a birth or a death but the zygote: its control socket is open nowhere else."""
     assert await computer.python.evaluate(OPEN_DESCRIPTORS) == [0, 1, 2, 100]
     assert await computer.javascript.evaluate(OPEN_SOCKETS) == [100]
+
+
+async def test_an_isolate_with_grants_has_no_descriptor_of_its_zygote(computer: Computer) -> None:
+    """What it adds to the ruleset that all have in common would hold for its siblings."""
+    grants = Grants(files={"/workspace/out": "rw"})
+    assert (await computer.python.execute(OPEN_DESCRIPTORS, grants=grants)).check().value == [0, 1, 2, 100]
+    context = await computer.javascript.contexts.create(grants=grants)
+    links = read_links(find_on_host(computer, await context.evaluate("process.pid")))
+    assert not [link for link in links.values() if "landlock" in link]
+    await context.delete()
+
+
+async def test_isolates_share_no_pipe_event_poll_or_socket_with_each_other_or_their_zygote(computer: Computer) -> None:
+    """Whoever writes to the pipes of libuv's loops lets a thread of their owner follow a pointer."""
+    first, second = [await computer.javascript.evaluate(PIPES_AND_SOCKETS) for _ in range(2)]
+    assert not set(first.values()) & set(second.values())
+    languages = (computer.javascript, computer.javascript, computer.typescript, computer.python, computer.python)
+    contexts = [await language.contexts.create() for language in languages]
+    own_pid = ["process.pid"] * 3 + ["__import__('os').getpid()"] * 2
+    inside = [await context.evaluate(code) for context, code in zip(contexts, own_pid, strict=True)]
+    pids = [find_on_host(computer, pid) for pid in inside]
+    zygotes = {find_parent(pid) for pid in pids}
+    assert len(zygotes) == 2
+    for pid, other in itertools.product(pids, {*pids, *zygotes}):
+        assert pid == other or find_shared(pid, other) == []
+    for context in contexts:
+        await context.delete()
+
+
+async def test_writing_to_every_descriptor_harms_neither_the_zygote_nor_a_sibling(computer: Computer) -> None:
+    sibling = await computer.javascript.contexts.create()
+    await sibling.execute("globalThis.n = 41")
+    zygote = find_parent(find_on_host(computer, await sibling.evaluate("process.pid")))
+    for language in (computer.javascript, computer.typescript):
+        assert await language.evaluate(SCRIBBLE) > 0
+        assert await computer.javascript.evaluate("new Promise((done) => setTimeout(() => done(7), 20))") == 7
+    context = await computer.javascript.contexts.create()
+    assert await context.evaluate(SCRIBBLE) > 0
+    assert await sibling.evaluate("new Promise((done) => setTimeout(() => done(n + 1), 20))") == 42
+    after = await computer.javascript.contexts.create()
+    assert find_parent(find_on_host(computer, await after.evaluate("process.pid"))) == zygote
+    for one in (sibling, context, after):
+        await one.delete()
 
 
 @pytest.mark.parametrize("what", LIES)

@@ -353,3 +353,29 @@ async def test_neither_datagrams_nor_another_way_to_connect_reach_a_program_that
         for attempt in (ways[0], PAIR, PAIR.replace("b'pair'", "b'end'")):  # what no isolate does is heard
             (await computer.run([GUEST_PYTHON, "-c", attempt], timeout=30)).check()
         assert (await listener.stdout.read_all()).split() == [b"plain", b"pair", b"end"]
+
+
+async def test_a_parked_isolate_has_built_its_walls_before_it_gets_any_code() -> None:
+    """One more filter than the guest: nothing is left to be sealed when the next request like the last one comes."""
+    count = "for one in /proc/[0-9]*; do sed -n 's/^Seccomp_filters:\t//p' $one/status; done 2>/dev/null | sort -n"
+    async with Computer.start() as alone:
+        assert len(set((await alone.run(count)).stdout.split())) == 1
+        await alone.python.evaluate("1")
+
+        async def one_is_sealed() -> bool:
+            return len(set((await alone.run(count)).stdout.split())) == 2
+
+        await until(one_is_sealed)
+        assert await alone.python.evaluate("2") == 2
+
+
+async def test_a_parked_isolate_is_not_given_to_a_request_with_other_limits_or_grants(computer: Computer) -> None:
+    large = "len(bytearray(200_000_000))"
+    for _ in range(3):
+        refused = await computer.python.execute(large)
+        assert refused.limit == "memory"
+        assert await computer.python.evaluate(large, limits=IsolateLimits(memory=512 << 20)) == 200_000_000
+        granted = Grants(files={"/workspace/notes.txt": "r"})
+        assert await computer.python.evaluate("open('/workspace/notes.txt').read()", grants=granted) == "granted"
+        assert not (await computer.python.execute("open('/workspace/notes.txt').read()")).ok
+        assert await computer.python.evaluate("open('x').read()", inputs={"x": b"y"}, outputs=("x",)) == "y"

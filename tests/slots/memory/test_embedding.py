@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.slots.conftest import Mode, SlotBench
 from tests.support.condition import until, wait_until
@@ -17,7 +18,7 @@ from tests.support.postgres import PostgresServer
 from freehold.errors import FreeholdError
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCaller, SlotError
-from freehold.slots.host import SlotPlace, make_slot
+from freehold.slots.host import make_slot
 from freehold.slots.memory import store as memory_store
 from freehold.slots.memory.contract import (
     ExportMemories,
@@ -27,7 +28,6 @@ from freehold.slots.memory.contract import (
     SearchMemories,
     StoreMemory,
 )
-from freehold.timeline import Timeline
 
 pytestmark = pytest.mark.shared_processes
 OWNER = SlotCaller("owner")
@@ -43,13 +43,14 @@ class FakeProvider:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.problem: FreeholdError | None = None
+        self.length = 26
 
     async def embed(self, provider: str, model: str, texts: Sequence[str]) -> list[list[float]]:
         assert (provider, model) == ("ours", "letters")
         if self.problem is not None:
             raise self.problem
         self.asked += texts
-        return [letters(text) for text in texts]
+        return [letters(text)[: self.length] for text in texts]
 
 
 def with_provider(bench: SlotBench, mode: Mode, provider: FakeProvider | None) -> Slot:
@@ -192,13 +193,13 @@ async def test_vectors_wait_for_a_server_that_was_killed(
 
 
 REEMBED = """\
-import asyncio, sys
+import asyncio, json, sys
 from pathlib import Path
 from freehold.home import Home
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots.host import SlotPlace, make_slot
 from freehold.timeline import Timeline
-folder = Path(sys.argv[1])
+folder, mode, settings = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 
 asked = 0
 
@@ -208,47 +209,50 @@ async def embed(provider, model, texts):
     if asked > 200:
         (folder / "hangs").touch()
         await asyncio.Event().wait()
-    return [[1.0 + text.count("a"), 2.0] for text in texts]
+    return [[text.lower().count(chr(97 + n)) + 0.001 for n in range(26)] for text in texts]
 
 async def main():
     with Timeline(folder / "timeline.db") as timeline:
         place = SlotPlace(Home(folder, folder), timeline, lambda name: None, {}, embed)
-        section = SlotSection(mode="local", settings={"embedding": "ours/letters"})
+        section = SlotSection(mode=mode, settings={**settings, "embedding": "ours/letters"})
         await make_slot("memory", section, place).run()
 
 asyncio.run(main())
 """
 
 
-def kill_while_it_works(folder: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", REEMBED, folder]) as working:
+def kill_while_it_works(folder: Path, mode: Mode, settings: dict[str, str]) -> None:
+    with subprocess.Popen([sys.executable, "-c", REEMBED, folder, mode, json.dumps(settings)]) as working:
         try:
             wait_until((folder / "hangs").exists)
         finally:
             working.kill()
 
 
-async def test_making_vectors_again_goes_on_after_kill_9(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", KEPT)
+async def test_making_vectors_again_goes_on_after_kill_9(bench: SlotBench, tmp_path: Path, mode: Mode) -> None:
     """Killed when it has stored some vectors and waits for others. What was stored is not asked for again."""
-    with Timeline(tmp_path / "timeline.db") as timeline:
-        place = SlotPlace(None, timeline, None, {})  # type: ignore[arg-type]
-        provider = FakeProvider()
-        section = SlotSection(mode="local", settings={"embedding": "ours/letters"})
-        slot = make_slot("memory", section, replace(place, embed=provider.embed))
-        await slot.connect()
-        for start in range(0, 2_000, 200):
-            records = tuple({"id": f"m-{n:05}", "text": f"note {n}"} for n in range(start, start + 200))
-            await slot.call(ImportMemories(records), OWNER)
-        await asyncio.to_thread(kill_while_it_works, tmp_path)
-        waiting = (await slot.call(GetMemoryStatus(), OWNER)).waiting
-        assert 0 < waiting < 2_000
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(slot.run())
-            await until(nothing_waits(slot))
-            task.cancel()
-        assert len(provider.asked) == waiting
-        rows = timeline.query("SELECT count(DISTINCT entry), count(*) FROM memory_vector WHERE model = 'ours/letters'")
-        assert rows == [(2_000, 2_000)]
+    provider = FakeProvider()
+    slot = with_provider(bench, mode, provider)
+    await slot.connect()
+    for start in range(0, 600, 200):
+        records = tuple({"id": f"m-{n:05}", "text": f"note {n}"} for n in range(start, start + 200))
+        await slot.call(ImportMemories(records), OWNER)
+    settings = bench.settings if mode == "external" else {}
+    await asyncio.to_thread(kill_while_it_works, tmp_path, mode, settings)
+    waiting = (await slot.call(GetMemoryStatus(), OWNER)).waiting
+    assert 0 < waiting < 600
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(slot.run())
+        await until(nothing_waits(slot))
+        task.cancel()
+    assert len(provider.asked) == waiting
+    counted = "SELECT count(DISTINCT entry), count(*) FROM memory_vector WHERE model = 'ours/letters'"
+    if mode == "local":
+        assert bench.place.timeline.query(counted) == [(600, 600)]
+    else:
+        with psycopg.connect(settings["url"], options=f"-c search_path={settings['schema']}") as connection:
+            assert connection.execute(counted).fetchall() == [(600, 600)]
 
 
 def test_memories_move_to_a_database_and_back(bench: SlotBench, tmp_path: Path) -> None:
@@ -277,3 +281,26 @@ def test_memories_move_to_a_database_and_back(bench: SlotBench, tmp_path: Path) 
     assert "project:day" in freehold(home, "memory", "status")
     assert "Tea at four" in freehold(home, "memory", "--text", "tea")
     assert freehold(home, "slots", "try", "memory").count("ok  ") == 6
+
+
+@pytest.mark.parametrize("mode", KEPT)
+async def test_a_provider_whose_vectors_change_their_length_leaves_words_and_says_so(
+    bench: SlotBench, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_store, "RETRY_INTERVAL", 0.05)
+    provider = FakeProvider()
+    async with running(with_provider(bench, mode, provider)) as slot:
+        await slot.call(StoreMemory("The tent leaks"), OWNER)
+        await until(nothing_waits(slot))
+    provider.length = 7
+    async with running(with_provider(bench, mode, provider)) as slot:
+        await slot.call(StoreMemory("The stove smokes"), OWNER)
+        for question in ("tent", "stove"):
+            found = await slot.call(SearchMemories(question), OWNER)
+            assert (found.by, len(found.matches)) == ("words", 1)
+        health = await slot.probe()
+        assert health is not None
+        assert "7 numbers" in (health.error or "")
+        provider.length = 26
+        await until(nothing_waits(slot))
+        assert (await slot.call(SearchMemories("stove smokes"), OWNER)).by == "meaning"

@@ -148,3 +148,31 @@ def test_logs_mask_what_the_filter_finds_as_a_known_secret() -> None:
     for secret in ("AKIAIOSFODNN7EXAMPLE", "glpat-abcdefghijklmnopqrst", "AIza" + "x" * 35, "npm_" + "a" * 36):
         assert mask_secrets(f"x {secret} y") == f"x {MASK} y"
         assert found(secret) == [("secret", secret)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (r"\u0061lice@example.com", "mail"),
+        (r"\\u0061lice\x40example.com", "mail"),
+        ("alice%2540example.com", "mail"),
+        ("müller@bücher.de", "mail"),
+        ("user:alice@example.com", "mail"),
+        ("alice@example.com/", "mail"),
+        ("4111.1111.1111.1111", "card"),
+        ("4111_1111_1111_1111", "card"),
+        ("4111 1111\n1111 1111", "card"),
+        ("\u0664" + "\u0661" * 15, "card"),
+        ("de89 3704 0044 0532 0130 00", "iban"),
+        ("015112345678", "phone"),
+    ],
+)
+def test_other_alphabets_separators_and_escapes_do_not_hide_it(text: str, kind: str) -> None:
+    assert [part.kind for part in find_private(text)] == [kind]
+
+
+@pytest.mark.parametrize(
+    "text", ["git@github.com:owner/repo", "deploy@host.example.com:path", "https://u@host.example/x"]
+)
+def test_addresses_of_machines_are_no_mail(text: str) -> None:
+    assert find_private(text) == []

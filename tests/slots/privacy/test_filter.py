@@ -14,12 +14,13 @@ from tests.slots.conftest import Mode, SlotBench
 from tests.slots.test_contract import SAMPLES
 
 from freehold.home import Home
-from freehold.manifest.sections.slots import SlotSection
+from freehold.manifest.sections.slots import PrivacyMode, SlotSection
 from freehold.observe.metrics import registry
 from freehold.slots import Slot, SlotCall, SlotCaller, SlotError, SlotName
 from freehold.slots.beads.contract import CreateBead, GetBead, ImportBeads, ListBeads
 from freehold.slots.host import SlotPlace, find_contract, list_built, make_slot
 from freehold.slots.memory.contract import ExportMemories, GetMemory, ListMemories, SearchMemories, StoreMemory
+from freehold.slots.pods.contract import PutDocument
 from freehold.slots.privacy.detectors import MachineUser
 from freehold.slots.privacy.filter import PrivacyFilter
 from freehold.slots.privacy.pseudonyms import KEY_FILE, Pseudonyms
@@ -101,7 +102,7 @@ async def recorded(place: SlotPlace, name: SlotName, mode: str) -> tuple[Slot, R
     contract, recorder = find_contract(name), Recorder()
     assert contract is not None
     privacy = PrivacyFilter(name, mode, Pseudonyms(place.home.root, place.timeline), MachineUser())  # type: ignore[arg-type]
-    slot = Slot(contract, recorder, place.timeline, privacy=privacy)  # type: ignore[arg-type]
+    slot = Slot(contract, recorder, place.timeline, privacy=privacy)
     await slot.connect()
     return slot, recorder
 
@@ -277,3 +278,29 @@ async def test_events_of_the_timeline_pass_the_filter_too(bench: SlotBench) -> N
         assert seen in str(page.events[-1].data)
         assert MAIL not in str(page)
         await slot.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\xff mail anna.smith@example.com", "mail anna.smith@example.com".encode("utf-16")],
+    ids=["byte", "utf-16"],
+)
+async def test_text_in_a_strange_encoding_is_read_and_refused(place: SlotPlace, content: bytes) -> None:
+    slot = make_slot("pods", SlotSection(mode="local", privacy="strict"), place)
+    await slot.connect()
+    encoded = base64.b64encode(content).decode()
+    with pytest.raises(SlotError) as caught:
+        await slot.call(PutDocument("a.bin", "application/octet-stream", encoded, "base64"), OWNER)
+    assert caught.value.problem == "denied"
+    await slot.close()
+
+
+@pytest.mark.parametrize("mode", ["strict", "soft"])
+async def test_the_name_of_a_document_is_read_too(place: SlotPlace, mode: PrivacyMode) -> None:
+    slot = make_slot("pods", SlotSection(mode="local", privacy=mode), place)
+    await slot.connect()
+    for path in ("people/+49-170-1234567.md", "cards/4111111111111111.txt", "DE89370400440532013000.txt"):
+        with pytest.raises(SlotError) as caught:
+            await slot.call(PutDocument(path, "text/plain", "x"), OWNER)
+        assert caught.value.problem == "denied"
+    await slot.close()

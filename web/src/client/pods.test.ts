@@ -11,7 +11,10 @@ function openPods(): { pods: Pods; asked: string[] } {
     return new Response("{}");
   });
   const connection = new Connection("http://x", () => ({}));
-  return { pods: new Pods({ connection, follow: () => Promise.reject(new Error("nothing to follow")) as never }), asked };
+  return {
+    pods: new Pods({ connection, follow: () => Promise.reject(new Error("nothing to follow")) as never }),
+    asked,
+  };
 }
 
 test.each(["../../../me", "notes/../../../../me", "./a"])("%s reaches no other address", async (path) => {

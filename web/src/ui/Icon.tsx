@@ -10,6 +10,8 @@ const PATHS = {
   connect: "M9 15l6-6M8 11l-2.5 2.5a3.5 3.5 0 0 0 5 5L13 16M16 13l2.5-2.5a3.5 3.5 0 0 0-5-5L11 8",
   settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5v5M9 14.5v5",
   folder: "M3 6h6l2 2h10v11H3z",
+  person: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM4 21c0-6.5 16-6.5 16 0",
+  slots: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
   link: "M9 15l6-6M10 7h7v7",
   chevron: "M9 6l6 6-6 6",

@@ -71,10 +71,10 @@ class Approvals:
         self._on_approval(session, events, approval)
         return approval.id
 
-    async def withdraw(self, session: str) -> None:
-        """The turn has ended, and its requests need no answer. Those from before a restart stay."""
+    async def withdraw(self, session: str, *, orphaned: bool = False) -> None:
+        """The turn has ended, and its requests need no answer. Those from before a restart stay unless `orphaned`."""
         for approval in await run_blocking(self.store.list_pending, session):
-            if approval.live:
+            if approval.live or orphaned:
                 change = await run_blocking(self.store.withdraw, approval.id)
                 if change is not None:
                     await self._publish(*change)

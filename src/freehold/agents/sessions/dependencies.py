@@ -11,6 +11,7 @@ from freehold.agents.sessions.model_access import ModelAccess
 from freehold.agents.sessions.rows import SessionEventRow, SessionRow
 from freehold.agents.sessions.store import SessionStore
 from freehold.computer import Computer
+from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.keeper.calls import KeeperCaller
 from freehold.manifest import Manifest
@@ -92,5 +93,18 @@ class SessionDependencies:
     """What the first prompt of a session with this agent begins with: the memories that the owner has pinned."""
 
     def computer_of(self, session: str) -> Computer:
-        """Where the agent of a session works. Raises `computer.not-connected`."""
+        """Where the agent of a session works. Raises `computer.not-connected`, or `session.run.conflict`."""
+        self.refuse_ended_run(session)
         return self.own_computer(session) or self.computer()
+
+    def has_ended_run(self, session: str) -> bool:
+        """Whether it belongs to a run that has no computer any more, or none yet. Then its agent may not work."""
+        return self.store.is_of_run(session) and self.own_computer(session) is None
+
+    def refuse_ended_run(self, session: str) -> None:
+        if self.has_ended_run(session):
+            raise FreeholdError(
+                "session.run.conflict",
+                "This session belongs to a run that has no computer: it can be read only",
+                hint="Fork the session to go on in your own computer",
+            )

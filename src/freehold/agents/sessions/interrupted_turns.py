@@ -28,8 +28,18 @@ class InterruptedTurns:
     async def recover(self) -> None:
         """Ends the turns that a former process left open. Nobody waits for its permission requests any more."""
         await run_blocking(self._approvals.store.mark_all_orphaned)
+        await self._end_runs()
         for session, turn in await run_blocking(self._turns.list_unfinished):
             await self._end(session, turn, "Freehold was restarted in the middle of this turn")
+
+    async def _end_runs(self) -> None:
+        """The computers of runs are gone: nothing of theirs may go on, neither a prompt nor a question."""
+        waiting = await run_blocking(self._turns.list_queued_sessions)
+        asking = [one.session for one in await run_blocking(self._approvals.store.list_pending)]
+        for session in dict.fromkeys((*waiting, *asking)):
+            if self._store.is_of_run(session):
+                self._watchers.publish_events(session, await run_blocking(self._turns.drop_queued, session))
+                await self._approvals.withdraw(session, orphaned=True)
 
     async def end_open(self, session: str, why: str, *, drop_queued: bool = False) -> None:
         """Ends the turn that a session has left open. Tries again until that is stored: the disk may be full now."""

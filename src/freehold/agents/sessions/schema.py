@@ -67,4 +67,9 @@ SCHEMA = (
     INSERT INTO agents_search (agents_search) VALUES ('delete-all');
     INSERT OR REPLACE INTO agents_search_fill SELECT id, 0 FROM agents_session WHERE seq > 0;
     """,
+    # Sessions of runs, whose agents work in a computer of their own and never in `main`.
+    """
+    ALTER TABLE agents_session ADD COLUMN of_run INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX agents_session_of_run ON agents_session (id) WHERE of_run = 1;
+    """,
 )

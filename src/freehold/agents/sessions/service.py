@@ -103,8 +103,12 @@ class SessionService:
         who: str,
         parent: str | None = None,
         id: str | None = None,
+        of_run: bool = False,
     ) -> SessionRow:
-        """`id` is one that was never used. Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`."""
+        """`id` is one that was never used. Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`.
+
+        The agent of a session `of_run` works in the computer of its run and nowhere else.
+        """
         await self.ready.wait()
         manifest = self.dependencies.manifest
         definition = find_agent(manifest, agent or manifest.agents.default)
@@ -116,7 +120,9 @@ class SessionService:
             )
         if model is None or model not in manifest.models:
             choose_provider(definition, manifest)
-        row = await run_blocking(self._store.create, definition.name, title, model, who=who, parent=parent, id=id)
+        row = await run_blocking(
+            self._store.create, definition.name, title, model, who=who, parent=parent, id=id, of_run=of_run
+        )
         self._watchers.publish_session(row)
         return row
 
@@ -262,6 +268,7 @@ class SessionService:
         """Whether a new prompt has to wait, and the status of its session then. Raises when it takes no prompt."""
         self._refuse_while_stopped()
         row = await self.get(session)
+        self.dependencies.refuse_ended_run(session)
         if row.archived:
             raise FreeholdError("session.archived.conflict", "This session is archived", hint="Unarchive it first")
         runner = self._runners.get(session)
@@ -329,8 +336,10 @@ class SessionService:
                     await runner.stopped.wait()
 
     async def stop(self, session: str, reason: str) -> None:
-        """Ends the agent of one session, with the prompts that wait. Returns when it has ended."""
+        """Ends the agent of one session, with the prompts and questions that wait. Returns when it has ended."""
         await self._stop_runner(session, reason)
+        await self._drop_queued(session)
+        await self.dependencies.approvals.withdraw(session, orphaned=True)
 
     async def release(self, session: str, reason: str) -> bool:
         """Ends the agent of a session that waits for the owner, so that it costs nothing meanwhile. False if none waits.
@@ -378,6 +387,7 @@ class SessionService:
         self._refuse_while_stopped()
         runner = self._runners.get(session)
         if runner is None:
+            self.dependencies.refuse_ended_run(session)
             assert self._group is not None  # `run` comes first
             runner = self._runners[session] = SessionRunner(
                 self.dependencies, session, self.admission, self.memory, idle=self._idle
@@ -414,6 +424,8 @@ class SessionService:
             self._runners.pop(runner.session, None)
             runner.ready.set()
             runner.stopped.set()
+        if self.dependencies.has_ended_run(runner.session):
+            await self._drop_queued(runner.session)
         waits = await run_blocking(self._store.turns.find_next, runner.session) is not None
         if waits and not self._is_stopped():
             self._wake(runner.session)

@@ -50,10 +50,16 @@ class SessionStore:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.turns = TurnStore(timeline)
+        self._of_runs: set[str] = set()
 
     def prepare(self) -> None:
         """Creates or migrates the tables. Call it before anything else. Idempotent."""
         self.timeline.ensure_schema("agents", *SCHEMA)
+        self._of_runs = {row[0] for row in self.timeline.query("SELECT id FROM agents_session WHERE of_run = 1")}
+
+    def is_of_run(self, session: str) -> bool:
+        """Whether it belongs to a run: its agent works in the computer of the run, or not at all. Does not block."""
+        return session in self._of_runs
 
     def create(
         self,
@@ -64,15 +70,19 @@ class SessionStore:
         who: str,
         parent: str | None = None,
         id: str | None = None,
+        of_run: bool = False,
     ) -> SessionRow:
         """With an `id` that the caller has stored before, a caller that crashed in between finds the session again."""
         session = id or secrets.token_hex(8)
+        if of_run:
+            self._of_runs.add(session)
         with self.timeline.transaction() as tx:
             at = current_instant()
             tx.execute(
-                "INSERT INTO agents_session (id, title, named, agent, model, status, created, updated, parent, number) "
-                "VALUES (?, ?, ?, ?, ?, 'idle', ?, ?, ?, (SELECT coalesce(max(number), 0) + 1 FROM agents_session))",
-                (session, title or "New session", title is not None, agent, model, at, at, parent),
+                "INSERT INTO agents_session (id, title, named, agent, model, status, created, updated, parent, of_run,"
+                " number) VALUES (?, ?, ?, ?, ?, 'idle', ?, ?, ?, ?,"
+                " (SELECT coalesce(max(number), 0) + 1 FROM agents_session))",
+                (session, title or "New session", title is not None, agent, model, at, at, parent, of_run),
             )
             tx.append("session.opened", {"session": session, "agent": agent}, who=who)
         return self.get(session)
@@ -209,6 +219,14 @@ class SessionStore:
                     )
             touch_session(tx, session)
         return stored
+
+    def tool_calls(self, session: str, turn: int) -> list[tuple[str, str]]:
+        """The kind and the title of each tool call that has begun in a turn."""
+        sql = (
+            "SELECT DISTINCT json_extract(data, '$.kind'), json_extract(data, '$.title') FROM agents_event"
+            " WHERE session = ? AND turn = ? AND kind = 'tool'"
+        )
+        return [(str(kind), str(title)) for kind, title in self.timeline.query(sql, (session, turn))]
 
     def events(
         self, session: str, *, after: int = 0, before: int | None = None, limit: int = 500, last: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -104,9 +103,12 @@ class CodeRunner:
     def _forget_ended(self) -> None:
         """The computer of a run has ended, and its contexts with it."""
         for key, held in list(self._contexts.items()):
-            with suppress(FreeholdError):  # not connected now
-                if self._computer_of(key[0]) is not held.computer:
-                    del self._contexts[key]
+            try:
+                has_moved = self._computer_of(key[0]) is not held.computer
+            except FreeholdError as error:
+                has_moved = error.code == "session.run.conflict"  # else it is not connected now
+            if has_moved:
+                del self._contexts[key]
 
     async def _delete_oldest(self, computer: Computer) -> bool:
         """Make room for another context: of those in which nothing runs, the one that was not used for longest goes."""

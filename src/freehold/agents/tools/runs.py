@@ -7,6 +7,7 @@ from freehold.agents.sessions.permission_request import make_text_request
 from freehold.agents.tools.definitions import ask_permission
 from freehold.agents.tools.tool import HostTool, Json, ToolCaller
 from freehold.slots import Slot, SlotCall, SlotCaller
+from freehold.slots.errors import SlotError
 from freehold.slots.orchestrator.contract import (
     MAX_FOLDER,
     UNFINISHED,
@@ -42,11 +43,8 @@ def _spawn_tool(slot: Slot) -> HostTool:
     async def spawn(caller: ToolCaller, given: Json) -> str:
         folder, budget = given.get("folder"), given.get("budget_cents")
         shown = "\n\n".join(f"{number}. {task}" for number, task in enumerate(given["tasks"], 1))
-        where = "an empty folder" if folder is None else f"a copy of {folder}"
-        facts = f"Agent: {given.get('agent', 'the default')}. Each works in {where}."
-        facts += "" if budget is None else f" Each may cost {budget / 100:.2f}."
         title = f"Let {len(given['tasks'])} agents work in parallel"
-        await ask_permission(caller, make_text_request("host", title, f"{facts}\n\n{shown}"))
+        await ask_permission(caller, make_text_request("host", title, f"{_tell_spawn(given)}\n\n{shown}"))
         rows = []
         for task in given["tasks"]:
             request = SpawnRun(
@@ -79,6 +77,22 @@ def _spawn_tool(slot: Slot) -> HostTool:
     }
     words = "Let up to five other agents work in parallel, each in a computer and a copy of its own. The user is asked first."
     return HostTool("runs_spawn", words, properties, ("tasks",), spawn)
+
+
+def _tell_spawn(given: Json) -> str:
+    """What the owner allows, besides the tasks themselves."""
+    folder, budget, agent = given.get("folder"), given.get("budget_cents"), given.get("agent")
+    name = "the default agent" if agent is None else f"the agent {agent}"
+    facts = [
+        f"Agent: {agent or 'the default'}.",
+        f"Each works in {'an empty folder' if folder is None else f'a copy of {folder}'}.",
+        f"Each acts as {name}, with all that you have granted to it: its pods and its memories.",
+        "THERE IS NO BUDGET: each may cost as much as the run above it, if any, has left."
+        if budget is None
+        else f"Each may cost {budget / 100:.2f}.",
+        "They may ask you for more." if given.get("may_ask", True) else "What they ask is answered with no.",
+    ]
+    return " ".join(facts)
 
 
 def _list_tool(slot: Slot) -> HostTool:
@@ -120,8 +134,12 @@ def _changes_tool(slot: Slot) -> HostTool:
 def _end_tools(slot: Slot) -> list[HostTool]:
     async def merge(caller: ToolCaller, given: Json) -> str:
         changes = await _call(slot, caller, GetChanges(given["id"]))
-        request = make_text_request("host", f"Merge the changes of: {changes.run.title}", _describe(changes))
-        await ask_permission(caller, request)
+        # Of a run that works on, nothing is shown, and it could finish while the owner reads.
+        if changes.run.state in UNFINISHED or changes.run.outcome != "pending":
+            word = "has not finished" if changes.run.state in UNFINISHED else "has no changes that wait"
+            raise SlotError("orchestrator", "conflict", f"The run {changes.run.id} {word}")
+        words = f"{_tell_hidden(changes)}{_tell_special(changes)}{_describe(changes)}"
+        await ask_permission(caller, make_text_request("host", f"Merge the changes of: {changes.run.title}", words))
         return _line(await _call(slot, caller, TakeChanges(given["id"], "merge")))
 
     async def drop(caller: ToolCaller, given: Json) -> str:
@@ -146,11 +164,34 @@ def _line(run: Run) -> str:
 
 
 def _describe(found: RunChanges) -> str:
+    text = _write_changes(found)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n… (cut off)"
+
+
+def _write_changes(found: RunChanges) -> str:
     parts = [_line(found.run)]
     for one in found.files:
-        mark = "  others have changed it too" if one.conflict else ""
-        parts.append(f"{one.kind} {one.path} ({one.size} bytes){mark}")
+        marks = (*one.traits, *(["others have changed it too"] if one.conflict else []))
+        parts.append(f"{one.kind} {one.path} ({one.size} bytes){''.join(f'  [{mark}]' for mark in marks)}")
         if one.diff:
             parts.append(one.diff)
-    text = "\n".join(parts)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n… (cut off)"
+    return "\n".join(parts)
+
+
+def _tell_special(found: RunChanges) -> str:
+    """What a question about these changes says first: files that are more than text."""
+    special = [f"{one.path}: {', '.join(one.traits)}" for one in found.files if one.traits]
+    return "LOOK AT THESE FIRST:\n" + "\n".join(special) + "\n\n" if special else ""
+
+
+def _tell_hidden(found: RunChanges) -> str:
+    """What a question about these changes begins with when it cannot show all of them."""
+    run = found.run
+    all_ = max(found.total, run.added + run.changed + run.removed)
+    without = sum(one.diff is None and one.kind != "removed" for one in found.files)
+    facts = [
+        *([f"{all_ - len(found.files)} of {all_} files are not listed"] if all_ > len(found.files) else []),
+        *([f"the content of {without} files is not shown"] if without else []),
+        *(["the rest is cut off"] if len(_write_changes(found)) > MAX_SHOWN else []),
+    ]
+    return f"NOT EVERYTHING IS SHOWN HERE: {'; '.join(facts)}. Look at the run {run.id} first.\n\n" if facts else ""

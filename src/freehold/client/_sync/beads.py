@@ -38,7 +38,7 @@ class SyncBeads:
         limit: int = 50,
         cursor: str | None = None,
     ) -> BeadListPage:
-        """One page of items, by priority and age. `ready`: open and not blocked."""
+        """One page of items, by priority and age, closed ones the last first. `ready`: open and not blocked."""
         query = {
             "status": status,
             "ready": "true" if ready else None,

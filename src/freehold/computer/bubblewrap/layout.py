@@ -1,7 +1,8 @@
 """The file system of a computer, as arguments for bubblewrap."""
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,12 @@ from freehold.computer.walls.inside import (
     tmp_size,
 )
 from freehold.errors import FreeholdError
+
+MAX_COPIED = 128 * 1024
+"""Bytes of a file of /etc that is copied. For each bind, bubblewrap reads the whole list of mounts, which takes longer."""
+
+OpenFiles = Callable[[int], str]
+"""Takes over an open file, and returns the number that it has for bubblewrap."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +58,8 @@ def check_image(spec: ComputerSpec) -> None:
         )
 
 
-def describe_root(spec: ComputerSpec, sources: BindSources) -> Iterator[str]:
-    """Folders, binds and masks, in the order in which bubblewrap creates them."""
+def describe_root(spec: ComputerSpec, sources: BindSources, hand_over: OpenFiles) -> Iterator[str]:
+    """Folders, binds, copies and masks, in the order in which bubblewrap creates them."""
     base = image_folder(spec)
     shown = "" if sources.image is None else sources.image
     yield from ("--ro-bind", f"{shown}/usr", "/usr")
@@ -65,7 +72,11 @@ def describe_root(spec: ComputerSpec, sources: BindSources) -> Iterator[str]:
                 yield from _copy_entry(entry, f"{shown}/opt/{entry.name}", f"/opt/{entry.name}")
     yield from ("--dir", "/etc")
     for name in SHARED_ETC:
-        yield from _copy_entry(base / "etc" / name, f"{shown}/etc/{name}", f"/etc/{name}")
+        copied = open_public_file(base, f"etc/{name}")
+        if copied is not None:
+            yield from ("--perms", "0444", "--file", hand_over(copied), f"/etc/{name}")
+        else:
+            yield from _copy_entry(base / "etc" / name, f"{shown}/etc/{name}", f"/etc/{name}")
     yield from _devices(spec.limits)
     yield from _proc()
     for target, mode, size in (("/tmp", "1777", tmp_size(spec.limits)), ("/run", "0755", RUN_SIZE)):  # noqa: S108
@@ -77,6 +88,37 @@ def describe_root(spec: ComputerSpec, sources: BindSources) -> Iterator[str]:
     for memory in spec.memory_mounts:
         yield from ("--perms", "0755", "--size", str(memory.size), "--tmpfs", memory.target)
     yield from ("--ro-bind", sources.guest, GUEST_PATH)
+
+
+def open_public_file(base: Path, name: str) -> int | None:
+    """A small file that every user may read, opened; None for anything else. No link below `base` is followed.
+
+    Package managers replace such a file, and do not write into it: a bind would not show the new one either.
+    """
+    *folders, last = name.split("/")
+    at = os.open(base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for folder in folders:
+            inner = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = inner
+            if not os.fstat(at).st_mode & stat.S_IXOTH:
+                return None
+        if not _is_public(os.stat(last, dir_fd=at, follow_symlinks=False)):
+            return None
+        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+    except OSError:
+        return None
+    finally:
+        os.close(at)
+    if _is_public(os.fstat(found)):
+        return found
+    os.close(found)
+    return None
+
+
+def _is_public(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode) and bool(found.st_mode & stat.S_IROTH) and found.st_size <= MAX_COPIED
 
 
 def _copy_entry(found: Path, source: str, target: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from freehold.computer.contract.report import Isolation
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.walls.bind_stage import stage_sources
 from freehold.computer.walls.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
-from freehold.computer.walls.credentials import call_as_uid
+from freehold.computer.walls.credentials import call_as_uid, start_as_uid
 from freehold.computer.walls.inside import describe_etc
 from freehold.computer.walls.landlock import SESSIONS_APART, can_separate_sessions
 from freehold.computer.walls.limit_watch import apply_rlimits, describe_mechanisms
@@ -40,7 +40,8 @@ RUN_ARCHIVE = f"import zipimport;exec(zipimport.zipimporter({GUEST_PATH!r}).get_
 PYTHON = (GUEST_PYTHON, "-I", "-S", "-E", "-c", RUN_ARCHIVE, "--listen")
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 NONE = "0" * 16
-EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
+UNPRIVILEGED = {"NoNewPrivs": "1", "CapInh": NONE, "CapEff": NONE, "CapPrm": NONE, "CapAmb": NONE}
+EXPECTED = {**UNPRIVILEGED, "CapBnd": NONE, "Seccomp": "2"}
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,10 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
         quota = use_project_quota((order.spec.workspace, order.spec.home), order.spec.limits)
         mechanisms = describe_mechanisms(cgroup, quota)
         filters = compile_filters(nameless_files=mechanisms["memory"] != "watch")
-        helper, child_info = _start_bwrap(order, tools, filters, cgroup, _gather_sources(order))
+        sources = _gather_sources(order)
+        descent = [] if cgroup is None else cgroup.entering_command_of_version_2()
+        with contextlib.nullcontext() if cgroup is None else cgroup.entered(parents):
+            helper, child_info = _start_bwrap(order, tools, filters, sources, descent)
         with os.fdopen(child_info, "rb") as answer:
             remove_stale_cgroups(parents)  # while bubblewrap builds the walls
             guest = _find_guest(helper, answer.read(), tools)
@@ -132,25 +136,39 @@ def _gather_sources(order: SandboxOrder) -> BindSources:
 
 
 def _start_bwrap(
-    order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], cgroup: Cgroup | None, sources: BindSources
+    order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], sources: BindSources, descent: Sequence[str]
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """The process, and the pipe in which bubblewrap reports its child: JSON, or nothing if it failed."""
+    """The process, and the pipe in which bubblewrap reports its child: JSON, or nothing if it failed.
+
+    `descent` joins groups with the privileges of this process, which are dropped after it.
+    """
     info, info_inside = os.pipe()
     handed = [info_inside]
+    helper: subprocess.Popen[bytes] | None = None
     try:
         arguments = _write_arguments(order, filters, sources, info_inside, handed)
-        helper = subprocess.Popen(
-            [
-                *_describe_descent(order, tools, cgroup),
-                tools.bwrap,
-                "--args",
-                str(arguments),
-                "--",
-                *PYTHON,
-                str(order.listener),
-                "--hold",
-                ",".join(map(str, RESERVED_PORTS)),
-            ],
+        steps = [*descent, *_drop_privileges(order, tools)] if descent else []
+        with contextlib.nullcontext() if descent else start_as_uid(order.uid):
+            helper = _spawn(order, tools, [*steps, tools.bwrap, "--args", str(arguments)], handed)
+    except BaseException:
+        os.close(info)
+        if helper is not None:  # it runs, but this thread could not become what it was
+            helper.kill()
+            _remove(helper, None)
+        raise
+    finally:
+        for descriptor in handed:
+            os.close(descriptor)
+    return helper, info
+
+
+def _spawn(
+    order: SandboxOrder, tools: SandboxTools, command: Sequence[str], handed: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    guest = [*PYTHON, str(order.listener), "--hold", ",".join(map(str, RESERVED_PORTS)), "--ends-with", "2"]
+    try:
+        return subprocess.Popen(
+            [*command, "--", *guest],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -159,13 +177,8 @@ def _start_bwrap(
             pass_fds=[*handed, order.listener],
             start_new_session=True,
         )
-    except BaseException:
-        os.close(info)
-        raise
-    finally:
-        for descriptor in handed:
-            os.close(descriptor)
-    return helper, info
+    except OSError as error:
+        raise explain_bwrap_error(f"{tools.bwrap}: {error.strerror}", tools.bwrap).error() from error
 
 
 def _find_guest(helper: subprocess.Popen[bytes], child_info: bytes, tools: SandboxTools) -> int:
@@ -174,12 +187,9 @@ def _find_guest(helper: subprocess.Popen[bytes], child_info: bytes, tools: Sandb
     return int(json.loads(child_info)["child-pid"])
 
 
-def _describe_descent(order: SandboxOrder, tools: SandboxTools, cgroup: Cgroup | None) -> list[str]:
-    """The programs that run before bubblewrap: join the cgroups, then drop every privilege."""
-    steps: list[str] = []
-    if cgroup is not None:
-        steps += cgroup.entering_command()
-    steps += [tools.setpriv, "--no-new-privs"]
+def _drop_privileges(order: SandboxOrder, tools: SandboxTools) -> list[str]:
+    """The program that drops every privilege after another one has joined the groups."""
+    steps = [tools.setpriv, "--no-new-privs"]
     if os.geteuid() == 0:
         steps += [f"--reuid={order.uid}", f"--regid={order.uid}", "--clear-groups", "--inh-caps=-all"]
     return steps
@@ -190,24 +200,28 @@ def _write_arguments(
 ) -> int:
     """Write bubblewrap's arguments to a memory file: the environment must not appear on a command line."""
 
-    def hand_over(content: bytes) -> str:
-        descriptor = os.memfd_create("freehold")
+    def hand_over(descriptor: int) -> str:
         handed.append(descriptor)
+        return str(descriptor)
+
+    def write(content: bytes) -> str:
+        descriptor = os.memfd_create("freehold")
+        number = hand_over(descriptor)
         os.write(descriptor, content)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        return str(descriptor)
+        return number
 
     spec = order.spec
     words = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1"]
     words += ["--uid", str(AGENT_UID), "--gid", str(AGENT_GID), "--hostname", spec.hostname]
     words += ["--cap-drop", "ALL", "--info-fd", str(info)]
     for program in filters:
-        words += ["--add-seccomp-fd", hand_over(program)]
-    words += describe_root(spec, sources)
+        words += ["--add-seccomp-fd", write(program)]
+    words += describe_root(spec, sources, hand_over)
     for path, content in describe_etc(spec.hostname).items():
-        words += ["--perms", "0444", "--file", hand_over(content.encode()), path]
+        words += ["--perms", "0444", "--file", write(content.encode()), path]
     words += ["--remount-ro", "/", "--chdir", WORKSPACE, *describe_environment(spec)]
-    return int(hand_over(b"".join(os.fsencode(word) + b"\0" for word in words)))
+    return int(write(b"".join(os.fsencode(word) + b"\0" for word in words)))
 
 
 def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: SandboxTools) -> tuple[str, ...]:
@@ -218,7 +232,7 @@ def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: S
         if helper.poll() is not None:
             raise _explain_failure(helper, tools)
         try:
-            missing = find_missing_wall(guest, uid)
+            missing = find_privilege(helper.pid, uid) or find_missing_wall(guest, uid)
         except OSError:
             continue
         if not missing:
@@ -235,19 +249,32 @@ def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: S
 
 def find_missing_wall(pid: int, uid: int) -> str:
     """The first wall that the kernel does not show for a process; empty if all stand."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    for name, expected in EXPECTED.items():
-        if status[name] != expected:
-            return f"{name} is {status[name]}"
-    if {int(word) for word in status["Uid"].split()} != {uid}:
-        return f"uid is {status['Uid']}"
+    if difference := _compare_status(pid, uid, EXPECTED):
+        return difference
     for name in NAMESPACES:
         # A guest that has forbidden inspection hides these links from users other than root. Its empty bounding set,
         # checked above, is only possible in a user namespace of its own.
         with contextlib.suppress(PermissionError):
             if Path(f"/proc/{pid}/ns/{name}").readlink() == Path(f"/proc/self/ns/{name}").readlink():
                 return f"the {name} namespace is the host's"
+    return ""
+
+
+def find_privilege(pid: int, uid: int) -> str:
+    """What bubblewrap, which is outside of the walls, still has of the keeper's privileges; empty if nothing."""
+    return _compare_status(pid, uid, UNPRIVILEGED)
+
+
+def _compare_status(pid: int, uid: int, expected: Mapping[str, str]) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    for name, value in expected.items():
+        if status[name] != value:
+            return f"{name} is {status[name]}"
+    if {int(word) for word in status["Uid"].split()} != {uid}:
+        return f"uid is {status['Uid']}"
+    if os.geteuid() == 0 and (status["Groups"] or {int(word) for word in status["Gid"].split()} != {uid}):
+        return f"gid is {status['Gid']}, groups are {status['Groups'] or 'none'}"
     return ""
 
 

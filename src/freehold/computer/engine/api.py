@@ -49,6 +49,14 @@ class ListedContainer:
 
 
 @dataclass(frozen=True)
+class _Answer:
+    """`server` is what the engine calls itself: "Docker/20.10.24 (linux)", "Libpod/4.3.1 (linux)"."""
+
+    server: str
+    data: bytes
+
+
+@dataclass(frozen=True)
 class EngineApi:
     """The engine at a unix socket. All calls block, each for a bounded time. An answer of another shape is an error."""
 
@@ -56,7 +64,9 @@ class EngineApi:
     path: Path
 
     def version(self) -> str:
-        return str(self._ask_object("GET", "/version", timeout=PROBE_TIMEOUT).get("Version", "unknown"))
+        """As its answers say it. Asked for its version, it would start other programs to ask for theirs."""
+        found = re.match(r"\S+/(\S+)", self._exchange("GET", "/_ping", timeout=PROBE_TIMEOUT).server)
+        return found[1][:100] if found is not None else "unknown"
 
     def find_image_id(self, reference: str) -> str | None:
         """The id of an image; None when the engine does not have it, or the reference is not one."""
@@ -66,7 +76,7 @@ class EngineApi:
     def read_image(self, reference: str) -> Mapping[str, Any] | None:
         """What the engine says about an image; None as above."""
         try:
-            return self._ask_object("GET", f"/images/{quote(reference, safe=':/@')}/json")
+            return self._ask_object("GET", f"/images/{quote(reference, safe=':/@')}/json", timeout=PROBE_TIMEOUT)
         except EngineRefused as error:
             if error.status not in (400, 404):
                 raise
@@ -105,7 +115,7 @@ class EngineApi:
     def list_containers(self, label: str) -> list[ListedContainer]:
         """The containers with this label ("name=value"), those that do not run too."""
         query = urlencode({"all": 1, "filters": json.dumps({"label": [label]})})
-        answer = self.ask("GET", f"/containers/json?{query}")
+        answer = self.ask("GET", f"/containers/json?{query}", timeout=PROBE_TIMEOUT)
         if not isinstance(answer, list):
             raise self._bad_answer("its list of containers is not a list")
         found = []
@@ -137,10 +147,21 @@ class EngineApi:
         kind: str = "application/json",
         timeout: float = REQUEST_TIMEOUT,
     ) -> Any:
-        """The decoded answer, None for an empty one. Raises EngineRefused, or `computer.no-isolation` without an engine.
+        """The decoded answer, None for an empty one. Raises EngineRefused, or `computer.no-isolation` without an engine."""
+        return _decode(self._exchange(method, path, body, raw=raw, length=length, kind=kind, timeout=timeout).data)
 
-        `timeout` is for the whole of it: an engine that sends a byte now and then is given up too.
-        """
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        raw: Iterable[bytes] | None = None,
+        length: int = 0,
+        kind: str = "application/json",
+        timeout: float = REQUEST_TIMEOUT,
+    ) -> "_Answer":
+        """`timeout` is for the whole of it: an engine that sends a byte now and then is given up too."""
         connection = http.client.HTTPConnection("engine", timeout=timeout)
         connection.sock = client = self._connect(timeout)
         alarm = threading.Timer(timeout, _shut_down, [client])
@@ -169,7 +190,7 @@ class EngineApi:
             raise EngineRefused(
                 answer.status, f"{self.name} refused {method} {path.partition('?')[0]}: {_read_message(data)}"
             )
-        return _decode(data)
+        return _Answer(answer.headers.get("Server", ""), data)
 
     def _ask_object(self, method: str, path: str, *, timeout: float = REQUEST_TIMEOUT) -> Mapping[str, Any]:
         answer = self.ask(method, path, timeout=timeout)

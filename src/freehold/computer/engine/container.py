@@ -4,12 +4,15 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
+import select
 import signal
 import socket
 import tarfile
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from typing import Any
 from freehold.computer.contract.report import Isolation, LimitMechanism
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.engine.api import EngineApi, EngineRefused
-from freehold.computer.engine.filter_profile import make_filter_profile
+from freehold.computer.engine.filter_profile import make_filter_profile, make_short_profile
 from freehold.computer.engine.handover import Handover
 from freehold.computer.engine.layout import describe_container, pack_empty_root
 from freehold.computer.engine.leftovers import make_container_labels, remove_leftovers
@@ -26,6 +29,7 @@ from freehold.computer.walls.cgroups import Cgroup, find_group_of
 from freehold.computer.walls.credentials import call_as_uid
 from freehold.computer.walls.landlock import SESSIONS_APART, can_separate_sessions
 from freehold.computer.walls.limit_watch import apply_rlimits, describe_mechanisms
+from freehold.computer.walls.mount_table import read_mounts
 from freehold.computer.walls.ownership import chown_tree
 from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
@@ -35,8 +39,8 @@ START_TIMEOUT = 20.0
 NAMESPACES = ("pid", "mnt", "net", "ipc", "uts", "cgroup")
 NONE = "0" * 16
 EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
-PENDING = ("NoNewPrivs", "Seccomp", "its process")
 NEEDS_PYTHON = "The image must have a working /usr/bin/python3"
+PENDING = ("NoNewPrivs", "Seccomp", "its process")
 FROM_CGROUP = ("memory", "processes", "cpus")
 
 
@@ -77,49 +81,61 @@ class Container:
 
 
 def start_container(api: EngineApi, order: ContainerOrder) -> Container:
-    """Start the guest. Raises if a wall cannot be built, and then leaves nothing behind."""
-    version = api.version()
+    """Start the guest. Raises if a wall cannot be built, and then leaves nothing behind.
+
+    What does not wait for another is asked of the engine at the same time.
+    """
     filters = compile_filters()
-    _remove_leftovers(api, order.link)
-    image = find_image(api, order.spec.image)
-    for folder in (order.spec.workspace, order.spec.home):
-        if os.geteuid() == 0:
-            chown_tree(folder, order.uid)
+    # Without an image pid 1 is ours, and where the kernel counts its filters they are awaited.
+    confirms = order.spec.image is None and count_filters(os.getpid()) is not None
     name = f"freehold-{secrets.token_hex(6)}"
-    with contextlib.ExitStack() as handles, contextlib.ExitStack() as cleanup:
+    with (
+        contextlib.ExitStack() as handles,
+        contextlib.ExitStack() as cleanup,
+        ThreadPoolExecutor(3, thread_name_prefix="engine") as beside,
+    ):
+        finding = beside.submit(find_image, api, order.spec.image)
+        clearing = beside.submit(_remove_leftovers, api, order.link, name)
+        asking = beside.submit(api.version)
         handover = Handover(order.uid)
         cleanup.callback(handover.close)
         cleanup.callback(OrphanedContainerGuard(api, name).close)
+        if os.geteuid() == 0:
+            for folder in (order.spec.workspace, order.spec.home):
+                chown_tree(folder, order.uid)
         errors, errors_inside = os.pipe2(os.O_CLOEXEC)
         handles.callback(os.close, errors)
         with os.fdopen(errors_inside, "wb", buffering=0):
             body = describe_container(
                 order.spec,
-                image=image,
+                image=finding.result(),
                 uid=order.uid,
                 guest=order.guest,
                 handover=handover.folder,
-                profile=_pass_filter_profile(api, handover.folder),
+                profile=_pass_filter_profile(api, handover.folder, is_short=confirms),
                 labels=make_container_labels(order.link),
             )
             cleanup.callback(_remove, api, name)
-            pid = _create_and_start(api, name, body)
+            pid = _create_and_start(api, name, body, clearing)
             process = _open_process(pid)
             handles.callback(os.close, process)
             # Before the guest goes on: it then forbids inspection, and shows its namespaces to root only.
             walls = _await_walls(api, name, pid, order.uid)
+            count = count_filters(pid)
             handover.give(pid, [order.listener.fileno(), errors_inside], filters)
         cgroup = find_group_of(pid)
         mechanisms = _describe_limits(cgroup)
         call_as_uid(order.uid, lambda: apply_rlimits(pid, order.spec.limits, mechanisms))
+        if confirms:
+            _await_filters(pid, process, (count or 0) + len(filters))
         handles.pop_all()
-        isolation = Isolation(api.name, version, f"uid {order.uid} in a container", walls, mechanisms)
+        isolation = Isolation(api.name, asking.result(), f"uid {order.uid} in a container", walls, mechanisms)
         return Container(api, name, pid, process, cgroup, isolation, errors, cleanup.pop_all())
 
 
-def _pass_filter_profile(api: EngineApi, folder: Path) -> str:
+def _pass_filter_profile(api: EngineApi, folder: Path, *, is_short: bool) -> str:
     """The profile as the engine takes it: docker its text, podman the path of a file."""
-    profile = make_filter_profile()
+    profile = make_short_profile() if is_short else make_filter_profile()
     if api.name == "docker":
         return profile
     file = folder / "filters.json"
@@ -128,10 +144,11 @@ def _pass_filter_profile(api: EngineApi, folder: Path) -> str:
     return str(file)
 
 
-def _create_and_start(api: EngineApi, name: str, body: dict[str, Any]) -> int:
+def _create_and_start(api: EngineApi, name: str, body: dict[str, Any], clearing: "Future[None]") -> int:
     """The pid of the container's first process. Raises `computer.no-isolation`."""
     try:
         api.create(name, body)
+        clearing.result()  # its predecessor has ended
         api.start(name)
         state = api.read_state(name)
     except EngineRefused as error:
@@ -160,9 +177,9 @@ def _ended_at_once() -> FreeholdError:
     return FreeholdError("computer.no-isolation", "The computer ended as soon as it was started", hint=NEEDS_PYTHON)
 
 
-def _remove_leftovers(api: EngineApi, link: Path) -> None:
+def _remove_leftovers(api: EngineApi, link: Path, name: str) -> None:
     try:
-        remove_leftovers(api, link)
+        remove_leftovers(api, link, name)
     except EngineRefused as error:
         raise FreeholdError(
             "computer.no-isolation",
@@ -272,6 +289,27 @@ def _await_walls(api: EngineApi, name: str, pid: int, uid: int) -> tuple[str, ..
     )
 
 
+def _await_filters(pid: int, process: int, wanted: int) -> None:
+    """Until pid 1 has this many filters. Raises `computer.no-isolation`."""
+    deadline = time.monotonic() + START_TIMEOUT
+    while (found := count_filters(pid) or 0) < wanted:
+        if select.select([process], [], [], 0.001)[0]:
+            raise _ended_at_once()
+        if time.monotonic() > deadline:
+            raise FreeholdError(
+                "computer.no-isolation",
+                f"The guest has {found} filters of system calls instead of {wanted}",
+                hint=NEEDS_PYTHON,
+            )
+
+
+def count_filters(pid: int) -> int | None:
+    """How many filters of system calls a process has. None: kernels before 5.9 do not tell."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^Seccomp_filters:\s*(\d+)", status, re.MULTILINE)
+    return None if found is None else int(found[1])
+
+
 def find_missing_container_wall(pid: int, uid: int) -> str:
     """The first wall that the kernel does not show for pid 1 of a container; empty if all stand."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -284,7 +322,5 @@ def find_missing_container_wall(pid: int, uid: int) -> str:
     for name in NAMESPACES:
         if Path(f"/proc/{pid}/ns/{name}").readlink() == Path(f"/proc/self/ns/{name}").readlink():
             return f"the {name} namespace is the host's"
-    root = next(
-        line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines() if line.split()[4] == "/"
-    )
-    return "" if "ro" in root[5].split(",") else "its root is writable"
+    root = next((mount for mount in reversed(read_mounts(pid)) if mount.place == "/"), None)
+    return "" if root is not None and "ro" in root.options else "its root is writable"

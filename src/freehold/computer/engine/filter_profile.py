@@ -1,9 +1,13 @@
-"""The system-call filter that the engine itself applies, before any program of the image runs.
+"""The system-call filters that the engine itself applies, before any program of the image runs.
 
 Pid 1 applies our filters to itself, and it is a program of the image: an image of others could leave them out. This
 profile is made of the same tables, and nothing inside can leave it out. An engine takes one filter, which cannot allow
 a call and refuse some of its arguments, so it lists the arguments that are allowed. What protects pid 1 and programs
 inside from each other (their limits, priority, terminals and memory) is left to the filters of pid 1.
+
+Without an image, pid 1 is this machine's own Python with a program of ours, and nothing else runs before its filters
+stand, which the kernel confirms. The engine then gets a short profile: it writes and reads every rule many times in a
+start.
 """
 
 import errno
@@ -36,6 +40,13 @@ def make_filter_profile() -> str:
     ]
     calls += [{"names": [name], "action": ALLOW, "args": one} for name, every in limited.items() for one in every]
     return json.dumps({"defaultAction": REFUSE, "defaultErrnoRet": errno.ENOSYS, "syscalls": calls})
+
+
+@functools.cache
+def make_short_profile() -> str:
+    """As JSON: refuses the dangerous calls, until the filters of pid 1 refuse all that is not allowed."""
+    calls = [{"names": list(REFUSED), "action": REFUSE, "errnoRet": errno.EPERM}]
+    return json.dumps({"defaultAction": ALLOW, "syscalls": calls})
 
 
 def _limit_arguments() -> Iterator[tuple[Any, ...]]:

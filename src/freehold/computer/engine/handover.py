@@ -23,7 +23,8 @@ HANDOVER_TIMEOUT = 30.0
 _CREDENTIALS = struct.Struct("3i")
 _PROGRAM = f"""
 import _socket, _ctypes, os, sys
-from ctypes import create_string_buffer, addressof
+class Byte(_ctypes._SimpleCData):  # importing ctypes would take longer than all the rest
+    _type_ = "c"
 s = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
 s.connect({f"{FOLDER_INSIDE}/{NAME}"!r})
 head, rights, _, _ = s.recvmsg(8, 64)
@@ -52,8 +53,8 @@ def prctl(*words):
 prctl(38, 1, 0, 0, 0)
 while data:
     length = int.from_bytes(data[:4], "little")
-    program, data = create_string_buffer(data[4:4 + length]), data[4 + length:]
-    prctl(22, 2, (length // 8).to_bytes(8, "little") + addressof(program).to_bytes(8, "little"), 0, 0)
+    program, data = (Byte * length).from_buffer_copy(data[4:4 + length]), data[4 + length:]
+    prctl(22, 2, (length // 8).to_bytes(8, "little") + _ctypes.addressof(program).to_bytes(8, "little"), 0, 0)
 sys.argv = ["guest", "--listen", str(listener), "--hold", {",".join(map(str, RESERVED_PORTS))!r}]
 import zipimport
 exec(zipimport.zipimporter({GUEST_PATH!r}).get_code("__main__"))

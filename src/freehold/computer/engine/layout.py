@@ -1,5 +1,7 @@
 """A container as the engine is asked for it: its root, its folders, its limits."""
 
+import contextlib
+import functools
 import io
 import os
 import resource
@@ -43,20 +45,25 @@ READ_ONLY_PROC = ("bus", "irq", "sys", "sysrq-trigger")
 
 def pack_empty_root() -> bytes:
     """A root without files, for a computer that sees this machine's /usr. The same machine gives the same bytes."""
-    packed = io.BytesIO()
     links = dict(LINKS)
     for name in (*TOP_LEVEL, *(f"etc/{each}" for each in SHARED_ETC)):
-        found = Path("/", name)
-        if found.is_symlink():
-            links[name] = str(found.readlink())
+        with contextlib.suppress(OSError):  # it is no link
+            links[name] = os.readlink(f"/{name}")  # noqa: PTH115 - in every start
+    return _pack_links(tuple(sorted(links.items())))
+
+
+@functools.cache
+def _pack_links(links: tuple[tuple[str, str], ...]) -> bytes:
+    packed = io.BytesIO()
+    names = [name for name, _ in links]
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        folders = {parent for name in (*EMPTY_FOLDERS, *links) for parent in map(str, Path(name).parents)} - {"."}
+        folders = {parent for name in (*EMPTY_FOLDERS, *names) for parent in map(str, Path(name).parents)} - {"."}
         for name in sorted({*EMPTY_FOLDERS, *folders}):
             head = tarfile.TarInfo(name)
             # The engine gives a tmpfs the mode of the folder that it covers.
             head.type, head.mode = tarfile.DIRTYPE, 0o1777 if name in ("run", "tmp") else 0o755
             tar.addfile(head)
-        for name, target in sorted(links.items()):
+        for name, target in links:
             head = tarfile.TarInfo(name)
             head.type, head.linkname, head.mode = tarfile.SYMTYPE, target, 0o777
             tar.addfile(head)

@@ -32,10 +32,11 @@ def describe_owner(pid: int) -> str:
     return f"{boot} {PID_NAMESPACE.stat().st_ino} {pid} {_read_start(pid)}"
 
 
-def remove_leftovers(api: EngineApi, link: Path) -> None:
-    """Called before a computer starts on this link. Raises EngineRefused if its predecessor cannot be removed."""
+def remove_leftovers(api: EngineApi, link: Path, name: str) -> None:
+    """Called before the container `name` starts on this link. Raises EngineRefused if its predecessor cannot be removed."""
     for container in api.list_containers("=".join(MARK)):
-        if NAME.fullmatch(container.name) is None or not _is_from_here(container.labels):
+        is_ours = NAME.fullmatch(container.name) is not None and _is_from_here(container.labels)
+        if container.name == name or not is_ours:
             continue
         if container.labels.get(LINK) == str(link.absolute()):
             api.remove(container.name)

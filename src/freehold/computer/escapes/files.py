@@ -122,10 +122,14 @@ shell = "/workspace/setuid-shell"
 with open("/bin/sh", "rb") as source, open(shell, "wb") as target:
     target.write(source.read())
 os.chmod(shell, 0o6755)
-ids = subprocess.run([shell, "-p", "-c", "id -u"], capture_output=True, text=True).stdout
+try:
+    ids = subprocess.run([shell, "-p", "-c", "id -u"], capture_output=True, text=True).stdout
+except PermissionError:
+    refused("the folder of the files has no programs (noexec)")
+else:
+    if ids.strip() != str(os.getuid()):
+        escaped(f"a setuid shell has uid {ids}")
 os.unlink(shell)
-if ids.strip() != str(os.getuid()):
-    escaped(f"a setuid shell has uid {ids}")
 """,
     ),
     EscapeAttempt(

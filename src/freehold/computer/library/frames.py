@@ -43,7 +43,7 @@ def encode_frame(kind: int, channel: int, payload: bytes = b"") -> bytes:
 
 
 def encode_message(message: dict[str, Any]) -> bytes:
-    payload = json.dumps(message, separators=(",", ":")).encode("ascii")
+    payload = _encode(message).encode("ascii")
     if len(payload) > MAX_PAYLOAD:
         raise FreeholdError(
             "computer.too-large", f"A request of {len(payload)} bytes is too large for the link (at most {MAX_PAYLOAD})"
@@ -54,7 +54,7 @@ def encode_message(message: dict[str, Any]) -> bytes:
 def decode_message(payload: bytes) -> dict[str, Any]:
     """Decode a JSON object. Invalid bytes raise `link.protocol` and nothing else."""
     try:
-        value = json.loads(payload.decode("ascii"), parse_constant=_refuse_constant)
+        value = _decode(payload.decode("ascii"))
     except (ValueError, RecursionError):
         raise protocol_error("a message that is not JSON") from None
     if not isinstance(value, dict):
@@ -64,6 +64,11 @@ def decode_message(payload: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
+
+
+# Made once: `json.dumps` and `json.loads` would make a new one for every message.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
 
 
 class FrameDecoder:

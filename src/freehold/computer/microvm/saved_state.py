@@ -22,9 +22,11 @@ from freehold.errors import FreeholdError
 
 SAVE_TIMEOUT = 60.0
 COPY_STEP = 8 * 1024 * 1024
+PAGE = 4096
+_EMPTY_PAGE = bytes(PAGE)
 SPARE_DISK = 256 * 1024 * 1024
 """Bytes of disk that a sleeping machine leaves to everybody else."""
-# The same as `copy_data`, in a program of its own. The size of the target is right already.
+# Copies what is not a hole, in a program of its own. The size of the target is right already.
 _COPY = """
 import os, sys
 source, target, place = int(sys.argv[1]), int(sys.argv[2]), 0
@@ -46,7 +48,7 @@ _SHARED_MEMORY_STAYS = [{"capability": "x-ignore-shared", "state": True}]
 
 @dataclass(frozen=True)
 class SavedState:
-    """`memory` has holes where the machine has never written."""
+    """`memory` has holes where the machine has nothing but zeros."""
 
     memory: IO[bytes]
     devices: IO[bytes]
@@ -130,16 +132,39 @@ def continue_machine(qmp: QmpPort) -> None:
 
 
 def copy_data(source: int, target: int) -> None:
-    """Copy what is not a hole. The target gets the same size and the same holes."""
+    """Copy what is not zero. The target gets the same size, and holes for the rest. Raises OSError."""
     os.ftruncate(target, os.fstat(source).st_size)
     for start, end in find_data(source):
-        os.lseek(target, start, os.SEEK_SET)
-        place = start
-        while place < end:
-            sent = os.sendfile(target, source, place, min(COPY_STEP, end - place))
-            if sent == 0:
+        for place in range(start, end, COPY_STEP):
+            wanted = min(COPY_STEP, end - place)
+            data = os.pread(source, wanted, place)
+            if len(data) < wanted:  # the rest would be zeros in the copy
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            place += sent
+            for first, last in _find_filled(data):
+                _write_all(target, data[first:last], place + first)
+
+
+def _find_filled(data: bytes) -> Iterator[tuple[int, int]]:
+    """The parts of `data` that are made of pages with something in them."""
+    first: int | None = None
+    for place in range(0, len(data), PAGE):
+        page = data[place : place + PAGE]
+        if page == _EMPTY_PAGE[: len(page)]:
+            if first is not None:
+                yield first, place
+            first = None
+        elif first is None:
+            first = place
+    if first is not None:
+        yield first, len(data)
+
+
+def _write_all(target: int, data: bytes, place: int) -> None:
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(target, left, place)
+        place += written
+        left = left[written:]
 
 
 def start_copy_to_memory(saved: SavedState, memory: int, entering: list[str]) -> subprocess.Popen[bytes]:

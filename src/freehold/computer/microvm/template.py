@@ -2,7 +2,11 @@
 
 A template is named after all that it was made from. It holds no file of an owner, because it is booted with empty
 folders, and no variable: a computer with an environment of its own boots without one. It is used only if its bytes are
-those that were written, and if each file of the system that it remembers is as it was.
+those that were written, and if each file of the system that it remembers is as it was: its device, inode, mode, size and
+the times of its last change. The bytes are read again after each boot of this machine, and whenever one of these differs.
+
+A change that leaves them as they were is not noticed before the next boot: through a mapping that was writable already,
+or below the file system. Only root can make one, since the folder is root's alone.
 """
 
 import contextlib
@@ -27,11 +31,13 @@ from freehold.computer.microvm.vm import Blueprint, Vm
 from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
 
-FORMAT = 1
+FORMAT = 3
 MAX_TEMPLATES = 4
 ATTRIBUTES_LIVE = 1.1
 """Seconds after which the machine forgets what it knows about the empty folders: virtiofsd says 1."""
 STALE_DRAFT = 3600.0
+SETTLED_AFTER = 1.0
+"""Seconds: two changes that follow each other faster can carry the same time."""
 LOCK = "lock"
 LOCK_PAUSE = 0.05
 
@@ -93,7 +99,21 @@ class Template:
         with contextlib.suppress(OSError):
             os.utime(self.folder)  # the oldest are removed first
         with contextlib.closing(saved), ThreadPoolExecutor(1, "template") as pool:
-            yield saved, pool.submit(lambda: saved.digest() == expected)
+            yield saved, pool.submit(lambda: self._is_as_written(saved, expected))
+
+    def _is_as_written(self, saved: SavedState, expected: str) -> bool:
+        """Reading all of it takes as long as starting the machine: what this kernel has not seen change is not read again."""
+        note, now = self.folder / "checked", _describe_state(saved)
+        with contextlib.suppress(OSError):
+            if note.read_text() == now:
+                return True
+        if saved.digest() != expected:
+            return False
+        changed = max(os.fstat(file.fileno()).st_ctime for file in (saved.memory, saved.devices))
+        if time.time() - changed > SETTLED_AFTER:
+            with contextlib.suppress(OSError):
+                note.write_text(now)
+        return True
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -145,8 +165,15 @@ def _find_known_files(vm: Vm) -> dict[str, list[int]]:
     return found
 
 
+def _describe_state(saved: SavedState) -> str:
+    """Differs after each boot and after each change of the files: nobody can set the time of the last change."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    files = [_describe_file(os.fstat(file.fileno())) for file in (saved.memory, saved.devices)]
+    return json.dumps([boot, *files])
+
+
 def _describe_file(found: os.stat_result) -> list[int]:
-    return [found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    return [found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def find_template(blueprint: Blueprint, timeout: float) -> Template:

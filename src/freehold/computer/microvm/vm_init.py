@@ -57,13 +57,26 @@ def bind(source: str, target: str, read_only: bool = False) -> None:
 
 
 def write(path: str, text: str) -> None:
-    with open(path, "w") as file:  # noqa: PTH123
-        file.write(text)
+    """Without file objects: after a load an emulated processor translates all code again that is used."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        data = text.encode()
+        while data:
+            data = data[os.write(descriptor, data) :]
+    finally:
+        os.close(descriptor)
 
 
 def read(path: str) -> str:
-    with open(path) as file:  # noqa: PTH123
-        return file.read()
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = part = os.read(descriptor, MAX_PAYLOAD)
+        while part:
+            part = os.read(descriptor, MAX_PAYLOAD)
+            data += part
+    finally:
+        os.close(descriptor)
+    return data.decode()
 
 
 # The root that the agent sees
@@ -236,9 +249,12 @@ class Requests:
         """Set the clock and the randomness: machines that were copied would draw the same numbers."""
         time.clock_settime(time.CLOCK_REALTIME, request["time"])
         seed = bytes.fromhex(request["seed"])
-        with open("/dev/urandom", "wb", buffering=0) as source:  # noqa: PTH123
+        source = os.open("/dev/urandom", os.O_WRONLY | os.O_CLOEXEC)
+        try:
             fcntl.ioctl(source, 0x40085203, struct.pack("ii", len(seed) * 8, len(seed)) + seed)  # RNDADDENTROPY
             fcntl.ioctl(source, 0x5207)  # RNDRESEEDCRNG
+        finally:
+            os.close(source)
         if self._is_paused:
             write(f"{GROUP}/cgroup.freeze", "0")
             self._is_paused = False
@@ -295,12 +311,13 @@ class Requests:
         ns = f"/proc/{self.guest}/ns"
         names = ("pid", "mnt", "ipc", "uts", "cgroup")
         shared = [name for name in names if os.readlink(f"{ns}/{name}") == os.readlink(f"/proc/self/ns/{name}")]  # noqa: PTH115
-        mounts = [line.split() for line in read(f"/proc/{self.guest}/mountinfo").splitlines()]
+        with open(f"/proc/{self.guest}/mountinfo", "rb") as file:  # noqa: PTH123 - names in it may be any bytes
+            mounts = [line.split(b" ") for line in file.read().split(b"\n")[:-1]]
         return {
             "status": read(f"/proc/{self.guest}/status"),
             "landlock": landlock,
             "shared": shared,
-            "root": next((words[5] for words in mounts if words[4] == "/"), ""),
+            "root": next((words[5].decode() for words in reversed(mounts) if words[4] == b"/"), ""),
         }
 
     def do_usage(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,9 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from freehold.errors import FreeholdError
@@ -52,6 +54,17 @@ def read_endpoint(text: str) -> ServerAddress:
             kind="invalid",
         )
     return ServerAddress(host, port)
+
+
+class HelperServers(Protocol):
+    """What a helper finds in its network. `last_failure` is why the last thing that it wanted could not be had."""
+
+    @property
+    def last_failure(self) -> str | None: ...
+
+    def serve(self, listeners: Sequence[socket.socket]) -> AbstractAsyncContextManager[None]:
+        """Answer on `listeners` for as long as the context lasts. Owns them."""
+        ...
 
 
 class EndpointRelay:

@@ -25,6 +25,7 @@ from freehold.computer.walls.bind_stage import stage_sources
 from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
 
+DEVICES = ("full", "null", "random", "urandom", "zero")
 HELPER_UID = 64243
 """The uid of the helper when root starts it; else it has the uid of who starts it."""
 START_TIMEOUT = 20.0
@@ -196,7 +197,11 @@ def _describe_sandbox(order: HelperOrder, places: Sequence[str], hand_over: Call
     ]
     # For the sockets of its network; given up before rclone runs.
     yield from ("--cap-add", "CAP_NET_ADMIN", "--cap-add", "CAP_NET_BIND_SERVICE")
-    yield from ("--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--dir", "/etc", "--dir", "/run")
+    yield from ("--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dir", "/etc", "--dir", "/run", "--dir", "/dev")
+    # Not by --dev: for its terminals, bubblewrap makes a second user namespace, in which the capabilities above mean
+    # nothing for the network of the first.
+    for name in DEVICES:
+        yield from ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
     for name in ("bin", "lib", "lib32", "lib64", "sbin"):
         found = Path("/", name)
         if found.is_symlink():

@@ -10,14 +10,13 @@ import contextlib
 import ctypes
 import fcntl
 import os
-import re
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from freehold.computer.walls.mount_table import MountEntry, read_mounts
 from freehold.errors import FreeholdError
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_PRIVATE, MS_SHARED = 0x1, 0x2, 0x4, 0x1000, 0x40000, 0x100000
@@ -77,7 +76,7 @@ class MountPoint:
     def unmount(self) -> None:
         """Take off the file system, but not the shared folder below it. Idempotent."""
         for _ in range(8):
-            kinds = [mount.kind for mount in _list_mounts() if mount.place == str(self.folder)]
+            kinds = [mount.kind for mount in read_mounts() if mount.place == str(self.folder)]
             if not kinds or not kinds[-1].startswith("fuse"):
                 if os.geteuid() != 0:
                     with contextlib.suppress(FileNotFoundError):
@@ -88,7 +87,7 @@ class MountPoint:
     def remove(self) -> None:
         """Idempotent."""
         for _ in range(8):
-            if not any(mount.place == str(self.folder) for mount in _list_mounts()):
+            if not any(mount.place == str(self.folder) for mount in read_mounts()):
                 break
             self._detach()
         with contextlib.suppress(FileNotFoundError):
@@ -210,26 +209,7 @@ def _run_fusermount(words: list[str | Path], answer: int | None = None) -> "subp
         raise no_fuse(f"fusermount3 did not end within {FUSERMOUNT_TIMEOUT:g} s") from None
 
 
-@dataclass(frozen=True)
-class _MountEntry:
-    place: str
-    kind: str
-    is_shared: bool
-
-
-def _list_mounts() -> list[_MountEntry]:
-    """Every mount of this machine, the later ones above the earlier ones. Their names may be any bytes."""
-    found = []
-    for line in os.fsdecode(Path("/proc/self/mountinfo").read_bytes()).split("\n")[:-1]:
-        before, _, after = line.partition(" - ")
-        words = before.split(" ")
-        place = re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), words[4])
-        is_shared = any(word.startswith("shared:") for word in words[6:])
-        found.append(_MountEntry(place, after.split(" ")[0], is_shared))
-    return found
-
-
-def _find_mount_of(folder: Path) -> _MountEntry:
+def _find_mount_of(folder: Path) -> MountEntry:
     """The mount that holds a folder."""
-    holding = [mount for mount in _list_mounts() if folder.is_relative_to(mount.place)]
+    holding = [mount for mount in read_mounts() if folder.is_relative_to(mount.place)]
     return max(reversed(holding), key=lambda mount: len(mount.place))

@@ -1,4 +1,4 @@
-"""What rclone is told about a remote folder: S3, WebDAV, or one of its own remotes."""
+"""What rclone is told about a remote folder: S3, WebDAV, a Solid pod, or one of its own remotes."""
 
 import json
 import re
@@ -10,8 +10,10 @@ from typing import Literal, assert_never
 from freehold.computer.mounts.endpoint_relay import ServerAddress, read_endpoint
 from freehold.errors import FreeholdError
 
-RemoteKind = Literal["s3", "webdav", "rclone"]
-REMOTE_KINDS: tuple[RemoteKind, ...] = ("s3", "webdav", "rclone")
+RemoteKind = Literal["s3", "webdav", "solid", "rclone"]
+REMOTE_KINDS: tuple[RemoteKind, ...] = ("s3", "webdav", "solid", "rclone")
+BRIDGE = ServerAddress("pod.internal", 80)
+"""Where rclone finds a pod: at the program of the mounts, which signs its requests. It gets no key itself."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@ -]{0,99}", re.ASCII)
 _OBSCURE_TIMEOUT = 10.0
 
@@ -39,6 +41,7 @@ class RemoteFolder:
     source: str
     endpoint: str = ""
     user: str = ""
+    issuer: str = ""
     region: str = ""
     hosts: tuple[str, ...] = ()
     key: str = field(default="", repr=False)
@@ -51,6 +54,13 @@ def describe_remote(folder: RemoteFolder, rclone: str) -> RcloneRemote:
             return _describe_s3(folder)
         case "webdav":
             return _describe_webdav(folder, rclone)
+        case "solid":
+            return _make(
+                "remote",
+                "",
+                (BRIDGE,),
+                {"remote": {"type": "webdav", "url": f"http://{BRIDGE.host}", "vendor": "other"}},
+            )
         case "rclone":
             return _describe_own(folder)
         case _:

@@ -6,17 +6,18 @@ import json
 import logging
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from freehold.computer.mounts.endpoint_relay import EndpointRelay
+from freehold.computer.mounts.endpoint_relay import EndpointRelay, HelperServers
 from freehold.computer.mounts.fuse_relay import FuseRelay
 from freehold.computer.mounts.helper_process import HelperOrder, HelperProcess, find_rclone
 from freehold.computer.mounts.mount_point import MountPoint, hold_mounts
-from freehold.computer.mounts.rclone_remote import RemoteFolder, describe_remote
+from freehold.computer.mounts.rclone_remote import RcloneRemote, RemoteFolder, describe_remote
 from freehold.computer.mounts.remote_state import RemoteMountState, RemoteState
 from freehold.errors import FreeholdError
 
@@ -50,6 +51,14 @@ class RemoteMountSettings:
     """Seconds until a failure is looked at again. Longer than rclone keeps a listing."""
 
 
+ServerFinder = Callable[[RemoteFolder, RcloneRemote], HelperServers]
+"""What the helper of this folder finds in its network."""
+
+
+def relay_to_servers(folder: RemoteFolder, remote: RcloneRemote) -> HelperServers:
+    return EndpointRelay(remote.endpoints)
+
+
 class RemoteMount:
     """`read_folder` gives what the owner configured, with the secret; it is asked before each start."""
 
@@ -58,10 +67,12 @@ class RemoteMount:
         settings: RemoteMountSettings,
         read_folder: Callable[[], RemoteFolder],
         *,
+        find_servers: ServerFinder = relay_to_servers,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._settings = settings
         self._read_folder = read_folder
+        self._find_servers = find_servers
         self._point = MountPoint(settings.point)
         self._log = log
         self._trouble = asyncio.Event()
@@ -106,14 +117,14 @@ class RemoteMount:
         helper = await _finish(lambda: HelperProcess(order, self._read_line), undo=_end)
         try:
             listeners = await asyncio.to_thread(helper.receive_listeners)
-            endpoint_relay = EndpointRelay(remote.endpoints)
-            async with endpoint_relay.serve(listeners):
+            servers = self._find_servers(folder, remote)
+            async with servers.serve(listeners):
                 await asyncio.to_thread(helper.await_mount_request)
                 device = await _finish(self._mount, undo=os.close)
                 relay = FuseRelay(device, helper.fuse, timeout=settings.timeout)
                 async with asyncio.TaskGroup() as group:
                     watches = [
-                        group.create_task(self._check_again_and_again(helper.pid, endpoint_relay)),
+                        group.create_task(self._check_again_and_again(helper.pid, servers)),
                         group.create_task(self._watch_cache(relay)),
                     ]
                     try:
@@ -129,14 +140,14 @@ class RemoteMount:
         with hold_mounts(self._settings.lock):
             return self._point.mount(uid=self._settings.uid, writable=self._settings.writable)
 
-    async def _check_again_and_again(self, pid: int, endpoint_relay: EndpointRelay) -> None:
+    async def _check_again_and_again(self, pid: int, servers: HelperServers) -> None:
         """List the folder once, and again after each error that the helper reports. A listing that works makes it ready;
         the error is shown until none came for a while."""
         while True:
             self._trouble.clear()
             words = await asyncio.to_thread(self._check)
             if words:
-                self._set("failing", endpoint_relay.last_failure or self._last_error or words, pid)
+                self._set("failing", servers.last_failure or self._last_error or words, pid)
             else:
                 self._set("ready", self._last_error, pid)
                 try:
@@ -149,12 +160,15 @@ class RemoteMount:
             await asyncio.sleep(self._settings.recheck)
 
     def _check(self) -> str:
-        try:
-            with os.scandir(self._settings.point) as entries:
-                next(entries, None)
-        except OSError as error:
-            return error.strerror or str(error)
-        return ""
+        """Why the folder cannot be listed. By another process: this one holds the device, and if it were killed while it
+        waits for itself, nobody would ever answer."""
+        done = subprocess.run(
+            ["/usr/bin/find", self._settings.point, "-mindepth", "1", "-maxdepth", "1", "-quit"],
+            capture_output=True,
+            env={"LC_ALL": "C"},
+            check=False,
+        )
+        return done.stderr.decode(errors="replace").strip().rpartition(": ")[2] if done.returncode else ""
 
     async def _watch_cache(self, relay: FuseRelay) -> None:
         """What is not sent yet is on the disk of the host. Beyond its limit, nothing more is taken."""

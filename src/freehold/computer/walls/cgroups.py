@@ -7,18 +7,22 @@ delegated group) gets none; the limits are then enforced by rlimits and the watc
 import contextlib
 import itertools
 import os
+import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from freehold.computer.contract.spec import Limits
+from freehold.errors import FreeholdError
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
 PERIOD = 100_000
 PREFIX = "freehold-"
+GROUP_NAME = re.compile(PREFIX + r"(?P<pid>\d+)[.-](?P<started>\d+)(?:\.(?P<namespace>\d+))?[.-]\d+")
+"""Before 0.2 the name had no namespace, and hyphens between its parts. That version ignores those with dots."""
 
 # Joins the cgroups while it still has the permission, then becomes the next program.
 ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
@@ -86,7 +90,35 @@ class Cgroup:
 
     def entering_command(self) -> list[str]:
         """The beginning of a command line: it joins the groups and becomes the program that follows."""
-        return ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, self.process_files), "--"]
+        return _enter(self.process_files)
+
+    def entering_command_of_version_2(self) -> list[str]:
+        """The same for the groups that a single thread cannot join. Empty if there are none."""
+        files = {folder / "cgroup.procs" for kind, folder in self.folders.items() if self.versions[kind] == 2}
+        return _enter(sorted(files)) if files else []
+
+    @contextlib.contextmanager
+    def entered(self, parents: Mapping[str, CgroupParent]) -> Iterator[None]:
+        """What this thread starts meanwhile is in the groups of version 1 from its first instruction.
+
+        A thread moves itself at once. For the move of a whole process the kernel waits about 10 ms, until no processor
+        is in the middle of a fork.
+        """
+        kinds = [kind for kind, version in self.versions.items() if version == 1]
+        try:
+            try:
+                for kind in kinds:
+                    (self.folders[kind] / "tasks").write_text("0")
+            except OSError as error:
+                raise FreeholdError(
+                    "computer.no-isolation",
+                    f"The computer cannot be put into its control group: {error.strerror}",
+                    hint="Run freehold doctor to see which limits this machine can hold",
+                ) from error
+            yield
+        finally:
+            for kind in kinds:
+                (parents[kind].folder / "tasks").write_text("0")
 
     def processes(self) -> list[int]:
         for entrance in self.process_files:
@@ -172,6 +204,8 @@ class Cgroup:
                 return
         with contextlib.suppress(OSError):
             for pid in self.processes():
+                if pid == os.getpid():
+                    continue  # a thread of ours that has not left it: see `entered`
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         # Frozen processes of version 1 end when they are thawed.
@@ -216,9 +250,13 @@ class Cgroup:
         return None
 
 
+def _enter(files: Iterable[Path]) -> list[str]:
+    return ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, files), "--"]
+
+
 def make_cgroup(limits: Limits, parents: Mapping[str, CgroupParent]) -> Cgroup | None:
     """A new group with the limits set, or None if no group can be created."""
-    name = f"{PREFIX}{os.getpid()}-{_read_start_time(os.getpid())}-{next(_serial)}"
+    name = f"{PREFIX}{os.getpid()}.{_read_start_time(os.getpid())}.{_own_pid_namespace()}.{next(_serial)}"
     folders: dict[str, Path] = {}
     versions: dict[str, Version] = {}
     for controller, parent in parents.items():
@@ -272,17 +310,26 @@ def _forbid_swap(folder: Path, controller: str) -> None:
 
 
 def remove_stale_cgroups(parents: Mapping[str, CgroupParent]) -> int:
-    """Kill and remove groups whose keeper has ended. Returns the number of removed folders."""
-    removed = 0
+    """Kill and remove groups whose keeper has ended. Returns the number of removed folders.
+
+    A keeper in another pid namespace cannot be seen from here, so its groups are its own affair.
+    """
+    removed, namespace = 0, _own_pid_namespace()
     for parent in set(parents.values()):
-        for folder in parent.folder.glob(f"{PREFIX}*-*-*"):
-            _, pid, started, _ = folder.name.split("-")
-            if _read_start_time(int(pid)) == started:
+        for folder in parent.folder.glob(f"{PREFIX}*"):
+            name = GROUP_NAME.fullmatch(folder.name)
+            if name is None or name["namespace"] not in (None, namespace):
+                continue
+            if _read_start_time(int(name["pid"])) == name["started"]:
                 continue
             group = Cgroup({"any": folder}, {"any": parent.version})
             group.kill()
             removed += group.remove()
     return removed
+
+
+def _own_pid_namespace() -> str:
+    return str(Path("/proc/self/ns/pid").stat().st_ino)
 
 
 def _read_start_time(pid: int) -> str:

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import Query, Request
+from fastapi import Depends, Header, Query, Request
 from pydantic import BaseModel, Field
 
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
-from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RequestBody, UrlFlag, UrlId
+from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RecordBody, RequestBody, UrlFlag, UrlId
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 from freehold.history.calls import ListEntries
@@ -49,6 +49,7 @@ from freehold.slots.errors import SlotError
 MAX_IMPORT = 32 * 1024 * 1024
 MAX_ENTRIES = 1000
 """How far back history is looked through for the changes of an item."""
+MAX_ACTOR = 200
 BeadId = Annotated[str, Field(min_length=1, max_length=64)]
 BeadLabel = Annotated[str, Field(min_length=1, max_length=MAX_LABEL)]
 Key = Annotated[
@@ -57,6 +58,36 @@ Key = Annotated[
 ]
 Priority = Annotated[int, Field(ge=0, le=MAX_PRIORITY, description="0 is first.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE), DIGITS]
+
+
+async def read_caller(
+    request: Request,
+    freehold_actor: Annotated[
+        str | None,
+        Header(
+            max_length=MAX_ACTOR,
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*([:/][A-Za-z0-9][A-Za-z0-9._-]*)*$",
+            description="Who acts by this token, such as a session of another Freehold. It is recorded after the name "
+            "of the token, and holds items apart from others who act by it.",
+        ),
+    ] = None,
+) -> SlotCaller:
+    """Who calls. Whatever a token says about who acts, its own name stands first."""
+    principal = principal_of(request.scope)
+    if freehold_actor is None:
+        return SlotCaller(principal.who)
+    if principal.token is None:
+        raise SlotError("beads", "denied", "Only an API token can name who acts by it")
+    return SlotCaller(f"{principal.who}/{freehold_actor}")
+
+
+BeadCaller = Annotated[SlotCaller, Depends(read_caller)]
+
+
+class BeadCallerBody(BaseModel):
+    """Who calls: the owner, or a token, and who acts by it."""
+
+    name: str
 
 
 class BeadBody(BaseModel):
@@ -123,7 +154,7 @@ class BeadWorkBody(BaseModel):
 
 
 class BeadPageBody(BaseModel):
-    """Items by priority and age. Send `cursor` to get the next page; null on the last one."""
+    """Items by priority and age, those that are closed the last one first. Send `cursor` to get the next page; null on the last one."""
 
     beads: list[BeadBody]
     cursor: str | None
@@ -178,6 +209,15 @@ class ChangeBeadBody(RequestBody):
     key: Key = None
 
 
+class ClaimBeadBody(ChangeBeadBody):
+    session: str | None = Field(
+        default=None,
+        max_length=64,
+        pattern=r"^[A-Za-z0-9._-]{1,64}$",
+        description="The owner can set this session on the item: it becomes the holder.",
+    )
+
+
 class CloseBeadBody(RequestBody):
     reason: str = Field(min_length=1, max_length=MAX_TEXT)
     evidence: str | None = Field(
@@ -197,7 +237,7 @@ class CommentBeadBody(RequestBody):
 
 
 class ImportBeadsBody(RequestBody):
-    records: list[dict[str, Any]] = Field(max_length=MAX_RECORDS)
+    records: list[RecordBody] = Field(max_length=MAX_RECORDS)
     key: Key = None
 
 
@@ -212,10 +252,15 @@ class BeadRoutes:
         self._sessions = context.sessions
         self._keeper = context.services.keeper
 
+    @get("/v1/slots/beads/caller", scope="beads")
+    async def get_bead_caller(self, caller: BeadCaller) -> BeadCallerBody:
+        """The name under which the changes of this request would be recorded."""
+        return BeadCallerBody(name=caller.name)
+
     @get("/v1/slots/beads/items", scope="beads")
     async def list_beads(
         self,
-        request: Request,
+        caller: BeadCaller,
         status: BeadStatus | None = None,
         ready: UrlFlag = False,
         kind: BeadKind | None = None,
@@ -226,13 +271,14 @@ class BeadRoutes:
         limit: Limit = 50,
         cursor: Annotated[str | None, Query(max_length=400)] = None,
     ) -> BeadPageBody:
-        """Items that match everything that is given. `ready`: open and not blocked."""
+        """Items that match everything that is given. `ready`: open and not blocked. With `status` closed, the last closed
+        is first."""
         wanted = ListBeads(status, ready, kind, label, holder, parent, text, limit, cursor)
-        page = await self._slot.call(wanted, _caller(request))
+        page = await self._slot.call(wanted, caller)
         return BeadPageBody(beads=[bead_body(bead) for bead in page.beads], cursor=page.cursor)
 
     @post("/v1/slots/beads/items", status_code=201, scope="beads")
-    async def create_bead(self, body: CreateBeadBody, request: Request) -> BeadBody:
+    async def create_bead(self, body: CreateBeadBody, caller: BeadCaller) -> BeadBody:
         wanted = CreateBead(
             body.title,
             body.description,
@@ -243,12 +289,12 @@ class BeadRoutes:
             tuple(body.needs),
             body.key,
         )
-        return await self._change(wanted, request)
+        return await self._change(wanted, caller)
 
     @get("/v1/slots/beads/items/{bead}", scope="beads")
-    async def get_bead(self, bead: UrlId, request: Request) -> BeadDetailsBody:
+    async def get_bead(self, bead: UrlId, caller: BeadCaller) -> BeadDetailsBody:
         """One item with its comments and its history."""
-        found = await self._slot.call(GetBead(bead), _caller(request))
+        found = await self._slot.call(GetBead(bead), caller)
         return BeadDetailsBody(
             bead=bead_body(found.bead),
             children=list(found.children),
@@ -266,9 +312,9 @@ class BeadRoutes:
         )
 
     @get("/v1/slots/beads/items/{bead}/changes", scope="beads")
-    async def list_bead_changes(self, bead: UrlId, request: Request) -> list[BeadWorkBody]:
+    async def list_bead_changes(self, bead: UrlId, caller: BeadCaller) -> list[BeadWorkBody]:
         """What the sessions that worked on an item changed in the files, the newest first."""
-        found = (await self._slot.call(GetBead(bead), _caller(request))).bead
+        found = (await self._slot.call(GetBead(bead), caller)).bead
         if not found.sessions:
             return []
         entries = (await self._keeper.call(ListEntries(limit=MAX_ENTRIES))).entries
@@ -286,7 +332,7 @@ class BeadRoutes:
         ]
 
     @patch("/v1/slots/beads/items/{bead}", scope="beads")
-    async def update_bead(self, bead: UrlId, body: UpdateBeadBody, request: Request) -> BeadBody:
+    async def update_bead(self, bead: UrlId, body: UpdateBeadBody, caller: BeadCaller) -> BeadBody:
         wanted = UpdateBead(
             bead,
             body.title,
@@ -298,37 +344,39 @@ class BeadRoutes:
             body.version,
             body.key,
         )
-        return await self._change(wanted, request)
+        return await self._change(wanted, caller)
 
     @post("/v1/slots/beads/items/{bead}/claim", scope="beads")
-    async def claim_bead(self, bead: UrlId, body: ChangeBeadBody, request: Request) -> BeadBody:
+    async def claim_bead(self, bead: UrlId, body: ClaimBeadBody, caller: BeadCaller) -> BeadBody:
         """Become the holder of an item. Answers 409 with the code beads.claimed when another one holds it."""
-        return await self._change(ClaimBead(bead, key=body.key), request)
+        return await self._change(ClaimBead(bead, body.session, body.key), caller)
 
     @post("/v1/slots/beads/items/{bead}/release", scope="beads")
-    async def release_bead(self, bead: UrlId, body: ChangeBeadBody, request: Request) -> BeadBody:
-        return await self._change(ReleaseBead(bead, key=body.key), request)
+    async def release_bead(self, bead: UrlId, body: ChangeBeadBody, caller: BeadCaller) -> BeadBody:
+        return await self._change(ReleaseBead(bead, key=body.key), caller)
 
     @post("/v1/slots/beads/items/{bead}/close", scope="beads")
-    async def close_bead(self, bead: UrlId, body: CloseBeadBody, request: Request) -> BeadBody:
-        return await self._change(CloseBead(bead, body.reason, body.evidence, body.key), request)
+    async def close_bead(self, bead: UrlId, body: CloseBeadBody, caller: BeadCaller) -> BeadBody:
+        return await self._change(CloseBead(bead, body.reason, body.evidence, body.key), caller)
 
     @post("/v1/slots/beads/items/{bead}/reopen", scope="beads")
-    async def reopen_bead(self, bead: UrlId, body: ChangeBeadBody, request: Request) -> BeadBody:
-        return await self._change(ReopenBead(bead, key=body.key), request)
+    async def reopen_bead(self, bead: UrlId, body: ChangeBeadBody, caller: BeadCaller) -> BeadBody:
+        return await self._change(ReopenBead(bead, key=body.key), caller)
 
     @post("/v1/slots/beads/items/{bead}/needs", scope="beads")
-    async def add_bead_need(self, bead: UrlId, body: NeedBody, request: Request) -> BeadBody:
+    async def add_bead_need(self, bead: UrlId, body: NeedBody, caller: BeadCaller) -> BeadBody:
         """The item waits until another one is closed. A cycle is refused."""
-        return await self._change(AddNeed(bead, body.needs, body.key), request)
+        return await self._change(AddNeed(bead, body.needs, body.key), caller)
 
     @delete("/v1/slots/beads/items/{bead}/needs/{needs}", scope="beads")
-    async def remove_bead_need(self, bead: UrlId, needs: UrlId, request: Request) -> BeadBody:
-        return await self._change(RemoveNeed(bead, needs), request)
+    async def remove_bead_need(
+        self, bead: UrlId, needs: UrlId, caller: BeadCaller, key: Annotated[Key, Query()] = None
+    ) -> BeadBody:
+        return await self._change(RemoveNeed(bead, needs, key), caller)
 
     @post("/v1/slots/beads/items/{bead}/comments", status_code=201, scope="beads")
-    async def comment_bead(self, bead: UrlId, body: CommentBeadBody, request: Request) -> BeadBody:
-        return await self._change(CommentBead(bead, body.text, body.key), request)
+    async def comment_bead(self, bead: UrlId, body: CommentBeadBody, caller: BeadCaller) -> BeadBody:
+        return await self._change(CommentBead(bead, body.text, body.key), caller)
 
     @post("/v1/slots/beads/items/{bead}/work", status_code=201, scope="beads")
     async def work_on_bead(self, bead: UrlId, body: WorkOnBeadBody, request: Request) -> BeadSessionBody:
@@ -354,28 +402,28 @@ class BeadRoutes:
             await self._slot.call(ReleaseBead(bead), owner)
             await self._sessions.delete(session.id, who=principal.who)
             raise
-        claimed = await self._slot.call(GetBead(bead), _caller(request))
+        claimed = await self._slot.call(GetBead(bead), SlotCaller(principal.who))
         return BeadSessionBody(bead=bead_body(claimed.bead), session=session.id, turn=turn)
 
     @get("/v1/slots/beads/export", scope="beads")
     async def export_beads(
         self,
-        request: Request,
+        caller: BeadCaller,
         limit: Limit = MAX_RECORDS,
         cursor: Annotated[str | None, Query(max_length=64)] = None,
     ) -> BeadRecordsBody:
         """All items in the order of their ids, as records of beads' own JSON lines."""
-        found = await self._slot.call(ExportBeads(limit, cursor), _caller(request))
+        found = await self._slot.call(ExportBeads(limit, cursor), caller)
         return BeadRecordsBody(records=[dict(one) for one in found.records], cursor=found.cursor)
 
     @post("/v1/slots/beads/import", scope="beads", max_body=MAX_IMPORT)
-    async def import_beads(self, body: ImportBeadsBody, request: Request) -> BeadImportBody:
+    async def import_beads(self, body: ImportBeadsBody, caller: BeadCaller) -> BeadImportBody:
         """Store records of beads' own JSON lines: all of them, or none."""
-        done = await self._slot.call(ImportBeads(tuple(body.records), body.key), _caller(request))
+        done = await self._slot.call(ImportBeads(tuple(body.records), body.key), caller)
         return BeadImportBody(created=done.created, replaced=done.replaced, kept=done.kept)
 
-    async def _change(self, wanted: BeadWrite, request: Request) -> BeadBody:
-        return bead_body(await self._slot.call(wanted, _caller(request)))
+    async def _change(self, wanted: BeadWrite, caller: BeadCaller) -> BeadBody:
+        return bead_body(await self._slot.call(wanted, caller))
 
 
 def bead_body(bead: Bead) -> BeadBody:
@@ -386,7 +434,3 @@ def bead_body(bead: Bead) -> BeadBody:
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _caller(request: Request) -> SlotCaller:
-    return SlotCaller(principal_of(request.scope).who)

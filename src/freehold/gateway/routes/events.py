@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from freehold.gateway.context import RouteContext
 from freehold.gateway.event_stream import EventStream
-from freehold.gateway.inputs import DIGITS, MAX_NUMBER, Positive, RequestBody, UrlFlag, UrlNatural
+from freehold.gateway.inputs import DIGITS, MAX_NUMBER, Positive, RecordBody, RequestBody, UrlFlag, UrlNatural
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
 from freehold.slots import SlotCaller
@@ -130,7 +130,7 @@ class EventImportBody(BaseModel):
 
 class PublishEventBody(RequestBody):
     type: str = Field(min_length=3, max_length=MAX_TYPE)
-    data: dict[str, Any] = Field(default={})
+    data: RecordBody = Field(default={})
     subject: str | None = Field(default=None, min_length=1, max_length=MAX_SUBJECT)
     key: EventKey = None
 
@@ -141,7 +141,7 @@ class ChosenLettersBody(RequestBody):
 
 
 class ImportEventsBody(RequestBody):
-    records: list[dict[str, Any]] = Field(max_length=MAX_RECORDS)
+    records: list[RecordBody] = Field(max_length=MAX_RECORDS)
     key: EventKey = None
 
 

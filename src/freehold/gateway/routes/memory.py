@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from freehold.gateway.context import RouteContext
-from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RequestBody, UrlFlag, UrlId
+from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RecordBody, RequestBody, UrlFlag, UrlId
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 from freehold.slots import SlotCaller
@@ -35,6 +35,7 @@ from freehold.slots.memory.contract import (
 )
 
 MAX_IMPORT = 16 * 1024 * 1024
+MAX_MOMENT = 40
 Namespace = Annotated[str, Field(min_length=1, max_length=70, description="shared, project:NAME or agent:NAME.")]
 Key = Annotated[
     str | None,
@@ -43,12 +44,14 @@ Key = Annotated[
 
 
 def _is_text(value: object) -> object:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or len(value) > MAX_MOMENT:
         raise PydanticCustomError("moment", "must be a time such as 2026-01-31T12:00:00Z")
     return value
 
 
-Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_is_text)]
+Moment = Annotated[
+    AwareDatetime, Field(strict=False, json_schema_extra={"maxLength": MAX_MOMENT}), BeforeValidator(_is_text)
+]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE), DIGITS]
 
 
@@ -152,7 +155,7 @@ class SearchMemoriesBody(RequestBody):
 
 
 class ImportMemoriesBody(RequestBody):
-    records: list[dict[str, Any]] = Field(max_length=MAX_RECORDS)
+    records: list[RecordBody] = Field(max_length=MAX_RECORDS)
     key: Key = None
 
 

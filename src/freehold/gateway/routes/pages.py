@@ -44,6 +44,7 @@ PAGES = (
     "/settings/look",
     "/settings/models",
     "/settings/room",
+    "/settings/slots",
     "/settings/storage",
 )
 

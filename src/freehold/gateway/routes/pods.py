@@ -9,12 +9,12 @@ from email.utils import formatdate
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from freehold.gateway.context import RouteContext
-from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RequestBody
+from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RecordBody, RequestBody
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post, put
 from freehold.slots import SlotCaller
@@ -51,6 +51,7 @@ LDP = "http://www.w3.org/ns/ldp#"
 MAX_LISTED = 10_000
 PodKey = Annotated[str | None, Field(min_length=1, max_length=MAX_KEY)]
 PodPath = Annotated[str, Query(max_length=MAX_PATH)]
+UrlDocument = Annotated[str, Path(max_length=MAX_PATH)]
 PodLimit = Annotated[int, Query(ge=1, le=MAX_PAGE), DIGITS]
 AgentName = Annotated[str, Field(min_length=1, max_length=100)]
 _ANY_BODY = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
@@ -131,7 +132,7 @@ class RevokeAccessBody(RequestBody):
 
 
 class ImportPodsBody(RequestBody):
-    records: list[dict[str, Any]] = Field(max_length=MAX_RECORDS)
+    records: list[RecordBody] = Field(max_length=MAX_RECORDS)
     key: PodKey = None
 
 
@@ -159,7 +160,7 @@ class PodRoutes:
         responses={200: {"content": {"*/*": {}}}, 304: {"description": "You have this version."}},
         scope="pods",
     )
-    async def read_document(self, path: str, request: Request) -> Response:
+    async def read_document(self, path: UrlDocument, request: Request) -> Response:
         """A document as it was written, or a folder as an LDP container in Turtle or JSON-LD."""
         if path == "" or path.endswith("/"):
             return await self._read_folder(path, request)
@@ -170,7 +171,7 @@ class PodRoutes:
             return Response(status_code=304, headers=headers)
         return Response(found.content, media_type=None, headers={**headers, "content-type": found.info.media or ""})
 
-    async def _read_folder(self, path: str, request: Request) -> Response:
+    async def _read_folder(self, path: UrlDocument, request: Request) -> Response:
         entries: list[DocumentInfo] = []
         cursor = None
         while len(entries) < MAX_LISTED:
@@ -192,7 +193,7 @@ class PodRoutes:
         scope="pods",
         max_body=MAX_DOCUMENT,
     )
-    async def write_document(self, path: str, request: Request, response: Response) -> DocumentBody:
+    async def write_document(self, path: UrlDocument, request: Request, response: Response) -> DocumentBody:
         """Write a whole document, or make a folder. `If-Match` and `If-None-Match: *` are conditions."""
         caller, key = _caller(request), _key(request)
         if path.endswith("/"):
@@ -215,7 +216,7 @@ class PodRoutes:
         scope="pods",
         max_body=MAX_DOCUMENT,
     )
-    async def add_document(self, path: str, request: Request, response: Response) -> DocumentBody:
+    async def add_document(self, path: UrlDocument, request: Request, response: Response) -> DocumentBody:
         """Add a document to a folder, under the name in the header `Slug` or under a new one."""
         folder = check_folder(path)
         name = request.headers.get("slug", "").strip().strip("/") or f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
@@ -237,7 +238,7 @@ class PodRoutes:
         return _body(made)
 
     @patch("/v1/slots/pods/data/{path:path}", openapi_extra=_ANY_BODY, scope="pods", max_body=MAX_DOCUMENT)
-    async def patch_document(self, path: str, request: Request) -> DocumentBody:
+    async def patch_document(self, path: UrlDocument, request: Request) -> DocumentBody:
         """JSON Patch (`application/json-patch+json`), or N3 Patch (`text/n3`) where a Solid server keeps the data."""
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media not in ("application/json-patch+json", "text/n3"):
@@ -251,7 +252,7 @@ class PodRoutes:
         return _body(await self._slot.call(wanted, _caller(request)))
 
     @delete("/v1/slots/pods/data/{path:path}", scope="pods")
-    async def delete_document(self, path: str, request: Request) -> DeletedDocumentBody:
+    async def delete_document(self, path: UrlDocument, request: Request) -> DeletedDocumentBody:
         """A document, or an empty folder."""
         wanted = DeleteDocument(path, request.headers.get("if-match"), _key(request))
         return DeletedDocumentBody(path=(await self._slot.call(wanted, _caller(request))).path)

@@ -81,18 +81,30 @@ class RunEventsBody(BaseModel):
 
 
 class FileChangeBody(BaseModel):
-    """A file that a run has changed. `conflict`: others have changed it too."""
+    """A file that a run has changed. `conflict`: others have changed it too.
+
+    `mode` has the type and the permissions that the file would have, as `st_mode`; null for one that is removed. `link`
+    is where a link leads. `runs_by_itself` says what starts such a file without anybody asking for it. `traits` is the
+    same in plain words.
+    """
 
     path: str
     kind: ChangeKind
     size: int
     diff: str | None
     conflict: bool
+    mode: int | None
+    link: str | None
+    runs_by_itself: str | None
+    traits: list[str]
 
 
 class RunChangesBody(BaseModel):
+    """`total` counts all changes; `files` may hold only the first of them."""
+
     run: RunBody
     files: list[FileChangeBody]
+    total: int
 
 
 class SpawnRunBody(RequestBody):
@@ -156,7 +168,8 @@ class RunRoutes:
         limit: Annotated[int, Query(ge=1, le=MAX_EVENTS), DIGITS] = 100,
         wait: Annotated[int, Query(ge=0, le=5, description="Seconds to wait for an event."), DIGITS] = 0,
     ) -> RunEventsBody:
-        """What its agent says and does, after a cursor."""
+        """What its agent says and does, after a cursor. Needs the scope prompt as well."""
+        principal_of(request.scope).require("prompt")
         found = await self._slot.call(ReadRun(run, after, limit, float(wait)), _caller(request))
         events = [RunEventBody(seq=one.seq, at=one.at, kind=one.kind, data=dict(one.data)) for one in found.events]
         return RunEventsBody(run=run_body(found.run), events=events, cursor=found.cursor)
@@ -168,15 +181,17 @@ class RunRoutes:
 
     @get(f"{RUNS}/{{run}}/changes", scope="orchestrator")
     async def get_run_changes(self, run: UrlId, request: Request) -> RunChangesBody:
-        """What it has changed in its copy, beside the files as they are now."""
+        """What it has changed in its copy, beside the files as they are now. Needs the scope files as well."""
+        principal_of(request.scope).require("files")
         found = await self._slot.call(GetChanges(run), _caller(request))
-        return RunChangesBody(
-            run=run_body(found.run), files=[FileChangeBody.model_validate(vars(one)) for one in found.files]
-        )
+        files = [FileChangeBody.model_validate({**vars(one), "traits": list(one.traits)}) for one in found.files]
+        return RunChangesBody(run=run_body(found.run), files=files, total=max(found.total, len(files)))
 
     @post(f"{RUNS}/{{run}}/changes", scope="orchestrator")
     async def take_run_changes(self, run: UrlId, body: TakeChangesBody, request: Request) -> RunBody:
-        """Merge its changes into the workspace, or drop them."""
+        """Merge its changes into the workspace, or drop them. Merging needs the scope files as well."""
+        if body.how == "merge":
+            principal_of(request.scope).require("files")
         wanted = TakeChanges(run, body.how, body.force, body.key)
         return run_body(await self._slot.call(wanted, _caller(request)))
 

@@ -154,7 +154,11 @@ class Execution(Operation, IsolateUser):
             if self._inputs or self._message.get("outputs"):
                 self._folder = IsolateFolder(self._isolates.loop)
             folder = self._folder
-            self._isolate = self._isolates.take(self._message)  # last: what fails after it would leave it behind
+            needs_more = folder is not None or self._grants or self._message.get("network")
+            limits = b"" if needs_more else encode_message(self.limits.describe())
+            self._isolate = self._isolates.take(
+                self._message, limits
+            )  # last: what fails after it would leave it behind
         self._began = time.monotonic()
         self._processor_before = self._isolate.processor_time()
         self._isolate.begin(self, self._describe_request(folder), b"".join(self._parts), file)

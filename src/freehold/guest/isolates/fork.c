@@ -1,6 +1,7 @@
 // The few calls that a Node zygote needs and Node does not offer. Only N-API, so that one build serves every Node.
 // Built by tools/build-addon.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -37,7 +39,7 @@ extern napi_status napi_set_element(napi_env, napi_value, uint32_t, napi_value);
 extern int uv_loop_fork(void *);
 extern void *uv_default_loop(void);
 
-enum { CONTROL = 0, BORN = -1, MAX_DESCRIPTORS = 8 };
+enum { CONTROL = 0, BORN = -1, REFUSED = 70, MAX_DESCRIPTORS = 8, MAX_PIPES = 256 };
 
 // The same as STATUS in records.py.
 struct report {
@@ -76,17 +78,94 @@ static void keep_heap(void) {
   }
 }
 
-// fork() -> 0 in the child, else its pid or -errno. The guest is told of the birth.
+// The numbers of this process's descriptors above 2, one after the other; -1 after the last.
+static int next_descriptor(DIR *folder) {
+  struct dirent *entry;
+  while ((entry = readdir(folder))) {
+    int descriptor = atoi(entry->d_name);
+    if (descriptor > 2 && descriptor != dirfd(folder)) return descriptor;
+  }
+  return -1;
+}
+
+// The pipes of the zygote, which each child inherits: those that it has besides are its own.
+static struct {
+  ino_t found[MAX_PIPES];
+  size_t count;
+} pipes;
+
+static bool note_pipes(void) {
+  struct stat about;
+  DIR *folder = opendir("/proc/self/fd");
+  if (!folder) return false;
+  pipes.count = 0;
+  for (int descriptor; (descriptor = next_descriptor(folder)) >= 0;)
+    if (fstat(descriptor, &about) == 0 && S_ISFIFO(about.st_mode)) {
+      if (pipes.count == MAX_PIPES) {
+        closedir(folder);
+        errno = EMFILE;
+        return false;
+      }
+      pipes.found[pipes.count++] = about.st_ino;
+    }
+  closedir(folder);
+  return true;
+}
+
+static bool is_new_pipe(const struct stat *about) {
+  if (!S_ISFIFO(about->st_mode)) return false;
+  for (size_t at = 0; at < pipes.count; at++)
+    if (pipes.found[at] == about->st_ino) return false;
+  return true;
+}
+
+// In the child, which is one thread: of the zygote's descriptors only `kept` stay. Through any other, such as the pipes
+// and events of libuv's loops, it could speak to the zygote's threads and to its siblings. Their numbers stay taken, because
+// libuv remembers them: what can be waited for and read has ended, and the rest leads nowhere. A pipe that libuv made
+// anew for the child stays too: see uv__signal_global_reinit.
+static bool leave_descriptors(const int64_t *kept, size_t count) {
+  int ended[2], nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0 || pipe2(ended, O_CLOEXEC | O_NONBLOCK)) return false;
+  close(ended[1]);
+  DIR *folder = opendir("/proc/self/fd");
+  if (!folder) return false;
+  for (int descriptor; (descriptor = next_descriptor(folder)) >= 0;) {
+    bool stays = descriptor == nowhere || descriptor == ended[0];
+    for (size_t at = 0; at < count; at++) stays = stays || kept[at] == descriptor;
+    struct stat about;
+    if (stays) continue;
+    if (fstat(descriptor, &about)) return false;
+    if (is_new_pipe(&about)) continue;
+    int mode = fcntl(descriptor, F_GETFL);
+    bool awaited = S_ISSOCK(about.st_mode) || (S_ISFIFO(about.st_mode) && (mode & O_ACCMODE) == O_RDONLY);
+    if (dup3(awaited ? ended[0] : nowhere, descriptor, O_CLOEXEC) < 0) return false;
+  }
+  closedir(folder);
+  close(ended[0]);
+  close(nowhere);
+  return true;
+}
+
+// fork(...kept) -> 0 in the child, which has only these descriptors of the zygote, else its pid or -errno. The guest is
+// told of the birth.
 static napi_value do_fork(napi_env env, napi_info info) {
-  (void)info;
+  size_t count = MAX_DESCRIPTORS;
+  napi_value given[MAX_DESCRIPTORS];
+  int64_t kept[MAX_DESCRIPTORS];
+  napi_get_cb_info(env, info, &count, given, NULL, NULL);
+  if (count > MAX_DESCRIPTORS) count = MAX_DESCRIPTORS;
+  for (size_t at = 0; at < count; at++) {
+    kept[at] = -1;
+    napi_get_value_int64(env, given[at], &kept[at]);
+  }
   keep_heap();
-  pid_t pid = fork();
+  pid_t pid = note_pipes() ? fork() : -1;
   if (pid == 0) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGCHLD, SIG_DFL);
-    uv_loop_fork(uv_default_loop());
+    if (!leave_descriptors(kept, count) || uv_loop_fork(uv_default_loop())) _exit(REFUSED);
     return number(env, 0);
   }
   int64_t result = pid < 0 ? -errno : pid;

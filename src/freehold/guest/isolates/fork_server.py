@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import sys
+from functools import partial
 
 from freehold.guest.isolates.records import BORN, LENGTH, RECORD, STATUS
 from freehold.guest.isolates.walls import Walls
@@ -19,10 +20,16 @@ if TYPE_CHECKING:
 CHANNEL = 100
 """The descriptor of the isolate's channel: far from those that programs open themselves."""
 DESCRIPTORS = 3
+MAX_ORDER = 512
+MAX_HELD = 16 * 1024
+"""Bytes of a record that waits for the next one."""
 
 
-def serve(walls: Walls, live: Callable[[Walls], None]) -> None:
-    """Fork until the guest closes the control socket. `live` runs in each child and must not return."""
+def serve(walls: Walls, live: Callable[[Walls, bytes], None]) -> None:
+    """Fork until the guest closes the control socket. `live` runs in each child and must not return.
+
+    It gets the limits with which the child seals itself while it is parked, or nothing.
+    """
     control = socket.socket(fileno=os.dup(0))
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     woken, wake = os.pipe()
@@ -43,19 +50,13 @@ def serve(walls: Walls, live: Callable[[Walls], None]) -> None:
             _reap(control)
         if control.fileno() not in ready:
             continue
-        data, descriptors, _, _ = socket.recv_fds(control, 64, DESCRIPTORS)
+        data, descriptors, _, _ = socket.recv_fds(control, MAX_ORDER, DESCRIPTORS)
         if not data:
             return
-        _fork(walls, live, control, descriptors, (woken, wake))
+        _fork(partial(live, walls, data[1:]), walls.ruleset, control, descriptors)
 
 
-def _fork(
-    walls: Walls,
-    live: Callable[[Walls], None],
-    control: socket.socket,
-    descriptors: list[int],
-    own: tuple[int, int],
-) -> None:
+def _fork(live: Callable[[], None], ruleset: int, control: socket.socket, descriptors: list[int]) -> None:
     try:
         pid = os.fork()
     except OSError as error:
@@ -66,8 +67,8 @@ def _fork(
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             control.detach()
-            _take_descriptors(descriptors, walls.ruleset)
-            live(walls)
+            _take_descriptors(descriptors, ruleset)
+            live()
         finally:
             os._exit(70)
     if pid > 0:
@@ -164,7 +165,20 @@ def read_request_with_file() -> tuple[bytes, int | None]:
     return read_exactly(length), files[0] if files else None
 
 
-def write_record(kind: int, payload: bytes) -> None:
-    data = memoryview(RECORD.pack(kind, len(payload)) + payload)
-    while data:
-        data = data[os.write(CHANNEL, data) :]
+class RecordWriter:
+    """Writes records to the channel. One that may wait goes together with the next, so that the guest wakes once."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def write(self, kind: int, payload: bytes, *, may_wait: bool = False) -> None:
+        data, self._held = self._held + RECORD.pack(kind, len(payload)) + payload, b""
+        if may_wait and len(data) <= MAX_HELD:
+            self._held = data
+            return
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(CHANNEL, rest) :]
+
+
+records = RecordWriter()

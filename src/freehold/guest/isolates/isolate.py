@@ -35,7 +35,7 @@ class IsolateUser:
         raise NotImplementedError
 
     def item(self, data: bytes, size: int | None) -> None:
-        """Bytes of an item with its header. `size` is given with its first bytes."""
+        """Bytes of an item with its header. `size`, that of the item, is given with the first of them."""
         raise NotImplementedError
 
     def module(self, data: bytes, size: int | None) -> None:
@@ -52,8 +52,10 @@ class IsolateUser:
 
 
 class Isolate:
-    def __init__(self, zygote: Zygote) -> None:
+    def __init__(self, zygote: Zygote, limits: bytes = b"") -> None:
         self.zygote = zygote
+        self.sealed_for = limits
+        """The limits of the only kind of request that it can run: it seals itself while it is parked. Empty: any."""
         self._loop = zygote.loop
         self.pid = 0
         self.over = False
@@ -321,6 +323,7 @@ class Isolate:
 
     def _read_records(self, user: IsolateUser) -> bool:
         """Pass on what has arrived. False if it is not valid."""
+        is_drained = False
         while self._inbox:
             if self._left:
                 part, self._inbox = self._inbox[: self._left], self._inbox[self._left :]
@@ -336,10 +339,11 @@ class Isolate:
                 return True
             kind, size = RECORD.unpack_from(self._inbox)
             if kind == ITEM and size <= records.MAX_ITEM:
-                self._drain_pipes(reserve=len(self._inbox))  # what was written before it comes before it
-                header, self._inbox = self._inbox[: RECORD.size], self._inbox[RECORD.size :]
-                self._left, self._left_of = size, ITEM
-                user.item(header, size)
+                if not is_drained:
+                    is_drained = self._drain_pipes(reserve=len(self._inbox))  # what was written before comes before
+                part, self._inbox = self._inbox[: RECORD.size + size], self._inbox[RECORD.size + size :]
+                self._left, self._left_of = size + RECORD.size - len(part), ITEM
+                user.item(part, size)
             elif kind == MODULE and size <= records.MAX_ITEM:
                 self._inbox = self._inbox[RECORD.size :]
                 self._left, self._left_of = size, MODULE

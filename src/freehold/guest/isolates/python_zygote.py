@@ -44,7 +44,7 @@ def run_zygote(closed: bytes, networked: bytes, packages: Sequence[str]) -> None
     fork_server.serve(walls, live)
 
 
-def live(walls: Walls) -> None:
+def live(walls: Walls, limits: bytes) -> None:
     # While it is parked: random numbers of its own (those of a fork would repeat its sibling's), and a first pass
     # through everything that a request needs, so that the pages that it writes are its own already.
     numpy = sys.modules.get("numpy")
@@ -54,5 +54,6 @@ def live(walls: Walls) -> None:
         fork_server.rehearse(lambda: rehearse_python(walls))
     runner = PythonRunner(walls)
     walls.rehearse()
+    runner.seal_early(limits)
     while True:
         runner.answer()

@@ -11,7 +11,7 @@ import sys
 import traceback
 from time import perf_counter
 
-from freehold.guest.isolates.fork_server import read_exactly, read_request, write_record
+from freehold.guest.isolates.fork_server import read_exactly, read_request, records
 from freehold.guest.isolates.records import ITEM, RESULT
 from freehold.guest.isolates.walls import WallError, Walls
 
@@ -45,6 +45,11 @@ class IsolateRunner:
     def execute(self, request: dict[str, Any]) -> None:
         """Run the code of the request, and send its value. Whatever is raised here is the code's."""
         raise NotImplementedError
+
+    def seal_early(self, limits: bytes) -> None:
+        """While it is parked: for a request with exactly these limits and without any grant."""
+        if limits:
+            self._seal({"limits": json.loads(limits)})
 
     def receive(self) -> dict[str, Any]:
         """Read one request, without its input files."""
@@ -81,7 +86,7 @@ class IsolateRunner:
         except BaseException as error:  # its own display methods and streams as well, and a late interrupt
             result.setdefault("error", [type(error).__name__, "", ""])
         result["seconds"] = perf_counter() - began
-        write_record(RESULT, json.dumps(result).encode())
+        records.write(RESULT, json.dumps(result).encode())
 
     def _seal(self, request: dict[str, Any]) -> None:
         limits = request["limits"]
@@ -95,7 +100,7 @@ class IsolateRunner:
             )
             os.chdir(request.get("folder") or "/")
         except (WallError, OSError) as error:
-            write_record(RESULT, json.dumps({"refused": str(error)}).encode())
+            records.write(RESULT, json.dumps({"refused": str(error)}).encode())
             os._exit(REFUSED)
         self._sealed = True
 
@@ -139,7 +144,7 @@ def send_files(patterns: Iterable[str]) -> None:
 
 
 def send_item(head: dict[str, Any], content: bytes) -> None:
-    """What was written before comes before."""
+    """What was written before comes before. The value of the code is its last item, and its result follows at once."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    write_record(ITEM, json.dumps(head).encode() + b"\n" + content)
+    records.write(ITEM, json.dumps(head).encode() + b"\n" + content, may_wait=head["role"] == "value")

@@ -88,8 +88,8 @@ class Isolates:
             raise OperationError("computer.no-context", f"There is no context {identity!r}")
         return context
 
-    def take(self, message: dict[str, Any]) -> Isolate:
-        """An unused isolate for this language. Starts its zygote if there is none."""
+    def take(self, message: dict[str, Any], limits: bytes = b"") -> Isolate:
+        """An unused isolate for this language. Starts its zygote if there is none. `limits` as for `Zygote.take`."""
         language = message["language"]
         if language not in LANGUAGES:
             raise OperationError(
@@ -104,7 +104,7 @@ class Isolates:
             self._zygotes.pop(key, None)
             self._make_room()
             zygote = self._zygotes[key] = Zygote(self._children, *key)
-        return zygote.take()
+        return zygote.take(limits)
 
     def _make_room(self) -> None:
         """For another zygote: the one that was idle for longest ends."""

@@ -99,7 +99,8 @@ class Walls:
             resource.setrlimit(kind, (value, value))
         ruleset = self._make_ruleset(grants, network) if grants or network else self.ruleset
         self._call(_RESTRICT_SELF, ruleset, 0)
-        os.close(ruleset)
+        for one in {ruleset, self.ruleset}:  # what a child adds to the shared one would hold for its siblings
+            os.close(one)
         if network:
             self._prepare_filter(self._filters[1])
         if self._libc.prctl(_SET_SECCOMP, _FILTER_MODE, self._head, 0, 0):

@@ -10,7 +10,7 @@ import threading
 
 import wasmtime
 
-from freehold.guest.isolates.fork_server import read_exactly, read_request_with_file, write_record
+from freehold.guest.isolates.fork_server import read_exactly, read_request_with_file, records
 from freehold.guest.isolates.records import MAX_ITEM, MODULE
 from freehold.guest.isolates.runner import IsolateRunner, NamedFailure, send_item
 from freehold.guest.isolates.walls import Walls
@@ -120,7 +120,7 @@ class WasmRunner(IsolateRunner):
             # Nothing of the module has run in this process, so that what the guest keeps is what was compiled.
             made = bytes(module.serialize())
             if len(made) <= MAX_ITEM:
-                write_record(MODULE, made)
+                records.write(MODULE, made)
         return module
 
     def _instantiate(self, module: wasmtime.Module, request: dict[str, Any]) -> WasmInstance:

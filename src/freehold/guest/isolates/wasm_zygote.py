@@ -19,12 +19,13 @@ def run_zygote(closed: bytes, networked: bytes, packages: Sequence[str]) -> None
     engine = WasmEngine()
     sys.argv = [""]
 
-    def live(walls: Walls) -> None:
+    def live(walls: Walls, limits: bytes) -> None:
         # No thread may exist when the walls are built, because they hold only the thread that builds them. wasmtime
         # starts its threads at the first call of WASI, which the rehearsal does not make.
         runner = WasmRunner(walls, engine)
         runner.rehearse()
         walls.rehearse()
+        runner.seal_early(limits)
         while True:
             runner.answer()
 

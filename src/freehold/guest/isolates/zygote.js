@@ -19,6 +19,7 @@ const filters = { closed: readPacket(), networked: readPacket() };
 const CHANNEL = 100;
 const ITEM = 2, RESULT = 3;
 const MAX_TEXT = 64 * 1024, MAX_TRACE = 8 * 1024, MAX_MESSAGE = 4 * 1024;
+const MAX_HELD = 16 * 1024;
 const REFUSED = 70;
 const PID_MARK = Buffer.from([0x34, 0x12, 0x5a, 0x5a]);
 const exit = (code) => syscall(numbers.exit_group, code); // process.exit joins threads that a child does not have
@@ -87,7 +88,7 @@ function seal(request, { filter, statm }) {
   setLimit(RLIMIT_NOFILE, limits.open_files);
   const ruleset = grants.length || network ? makeRuleset(grants, network) : sharedRuleset;
   check(syscall(numbers.landlock_restrict_self, ruleset, 0), 'Landlock');
-  syscall(numbers.close, ruleset);
+  for (const one of new Set([ruleset, sharedRuleset])) syscall(numbers.close, one);
   check(native.seal(network ? ownFilter(filters.networked) : filter), 'the system-call filter');
   process.chdir(folder);
 }
@@ -116,13 +117,23 @@ function writeAll(descriptor, data) {
     catch (error) { if (error.code !== 'EAGAIN') return; }
   }
 }
-function sendRecord(kind, ...parts) {
+let held = []; // a small record that goes together with the next, so that the guest wakes once
+function record(kind, ...parts) {
   const head = Buffer.alloc(5);
   head.writeUInt8(kind);
   head.writeUInt32LE(parts.reduce((sum, part) => sum + part.length, 0), 1);
-  writeAll(CHANNEL, Buffer.concat([head, ...parts]));
+  return Buffer.concat([head, ...parts]);
 }
-function sendItem(head, content) { sendRecord(ITEM, Buffer.from(JSON.stringify(head) + '\n'), content); }
+function sendRecord(kind, ...parts) {
+  const data = Buffer.concat([...held, record(kind, ...parts)]);
+  held = [];
+  writeAll(CHANNEL, data);
+}
+function sendItem(head, content) {
+  const description = Buffer.from(JSON.stringify(head) + '\n');
+  if (head.role === 'value' && content.length <= MAX_HELD) held.push(record(ITEM, description, content));
+  else sendRecord(ITEM, description, content);
+}
 function encodeValue(value) {
   if (value instanceof Uint8Array) return ['bytes', Buffer.from(value.buffer, value.byteOffset, value.byteLength)];
   if (value instanceof ArrayBuffer) return ['bytes', Buffer.from(value)];
@@ -294,6 +305,6 @@ rehearse(50);
 for (;;) {
   const descriptors = native.receive();
   if (!descriptors.length) exit(0);
-  if (native.fork() === 0) { live(descriptors); break; }
+  if (native.fork(...descriptors, sharedRuleset) === 0) { live(descriptors); break; }
   for (const descriptor of descriptors) fs.closeSync(descriptor);
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from freehold.guest.process import ChildProcesses
 
 SPARES = 2
+"""One of them has built its walls already, for a request like the last one without grants; the other is for any."""
 REPLENISH_AFTER = 0.003
 """Seconds after an isolate was taken in which its successor is not forked: the taken one needs the processor now."""
 MAX_LAST_WORDS = 2000
@@ -51,6 +52,7 @@ class Zygote:
         self._spares: deque[Isolate] = deque()
         self._last_words = b""
         self._pending_replenish = False
+        self._usual_limits = b""
         mine, its = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         self._control = mine
         self._stderr, stderr = os.pipe()
@@ -89,14 +91,26 @@ class Zygote:
         """Whether none of its isolates is in use."""
         return len(self._living) + len(self._unborn) == len(self._spares)
 
-    def take(self) -> Isolate:
-        """An isolate that nobody has used: a parked one, or one that is being forked."""
+    def take(self, limits: bytes) -> Isolate:
+        """An isolate that nobody has used: a parked one, or one that is being forked.
+
+        `limits` are those of a request that needs nothing else to be sealed; empty for any other.
+        """
         self.used_at = time.monotonic()
-        isolate = self._spares.popleft() if self._spares else self._fork()
+        if self.language != "javascript":  # its zygote hears of no limits
+            self._usual_limits = limits or self._usual_limits
+        isolate = self._take_spare(limits) or self._take_spare(b"") or self._fork()
         if not self._pending_replenish:
             self._pending_replenish = True
             self.loop.call_later(REPLENISH_AFTER, self._replenish)
         return isolate
+
+    def _take_spare(self, limits: bytes) -> Isolate | None:
+        for spare in self._spares:
+            if spare.sealed_for == limits:
+                self._spares.remove(spare)
+                return spare
+        return None
 
     def end(self) -> None:
         """Kill it and all its isolates. Idempotent."""
@@ -112,13 +126,13 @@ class Zygote:
         words = self._last_words.decode("utf-8", "replace").strip().splitlines()
         return words[-1] if words else "it said nothing"
 
-    def _fork(self) -> Isolate:
-        isolate = Isolate(self)
+    def _fork(self, limits: bytes = b"") -> Isolate:
+        isolate = Isolate(self, limits)
         self._unborn.append(isolate)
         descriptors = isolate.descriptors_of_child()
         rights = b"".join(one.to_bytes(4, "little") for one in descriptors)
         try:
-            self._control.sendmsg([b"f"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+            self._control.sendmsg([b"f" + limits], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
         except OSError:
             # Its queue is full, or it is dying: this isolate never lives, and its user is told.
             self._unborn.remove(isolate)
@@ -129,8 +143,16 @@ class Zygote:
 
     def _replenish(self) -> None:
         self._pending_replenish = False
-        if self.alive and len(self._spares) < SPARES:
-            self._spares.append(self._fork())
+        if not self.alive:
+            return
+        sealed_for = [spare.sealed_for for spare in self._spares]
+        for spare in list(self._spares):
+            if spare.sealed_for not in (b"", self._usual_limits):
+                self._spares.remove(spare)  # nobody sends such requests any more
+                spare.kill()
+        if len(self._spares) < SPARES:
+            limits = b"" if self._usual_limits in sealed_for else self._usual_limits
+            self._spares.append(self._fork(limits))
             if len(self._spares) < SPARES:
                 self._pending_replenish = True
                 self.loop.call_later(REPLENISH_AFTER, self._replenish)

@@ -12,15 +12,16 @@ from freehold.manifest.problem import KeyPath, show_key, show_value
 from freehold.manifest.secret_text import parse_reference
 from freehold.manifest.sections.computer import MountSection
 
-REMOTE_MOUNTS = ("s3", "webdav", "rclone")
+REMOTE_MOUNTS = ("s3", "webdav", "solid", "rclone")
 WRITABLE_MOUNTS = ("folder", *REMOTE_MOUNTS)
 _SETTINGS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "size": (("memory",), (), 'size = "64MiB"'),
     "commit": (("git",), (), 'commit = "v1.2.0"'),
-    "endpoint": (("s3", "webdav"), (), 'endpoint = "https://s3.example.org"'),
+    "endpoint": (("s3", "webdav", "solid"), (), 'endpoint = "https://s3.example.org"'),
     "region": ((), ("s3",), 'region = "eu-central-1"'),
-    "user": ((), ("s3", "webdav"), 'user = "agent"'),
-    "key": (("rclone",), ("s3", "webdav"), 'key = "secret:photos"'),
+    "user": (("solid",), ("s3", "webdav"), 'user = "agent"'),
+    "issuer": ((), ("solid",), 'issuer = "https://login.example.com"'),
+    "key": (("solid", "rclone"), ("s3", "webdav"), 'key = "secret:photos"'),
     "hosts": (("rclone",), (), 'hosts = ["www.googleapis.com"]'),
 }
 """Each setting of a mount: the kinds that need it, the kinds that may have it, and an example."""
@@ -161,12 +162,19 @@ def bad_remote_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckF
     """A remote mount has an address or a key that cannot be used."""
     for index, mount in enumerate(manifest.computer.mounts):
         at: KeyPath = ("computer", "mounts", index)
-        if mount.endpoint and not _is_address(mount.endpoint):
-            yield CheckFinding(
-                (*at, "endpoint"),
-                f"{show_key((*at, 'endpoint'))} is {show_value(mount.endpoint)}, which is not the address of a server",
-                'endpoint = "https://s3.example.org", without a user or password in it',
-            )
+        for name, address in (("endpoint", mount.endpoint), ("issuer", mount.issuer)):
+            if address and not _is_address(address):
+                yield CheckFinding(
+                    (*at, name),
+                    f"{show_key((*at, name))} is {show_value(address)}, which is not the address of a server",
+                    f'{name} = "https://s3.example.org", without a user or password in it',
+                )
+            elif address and mount.kind == "solid" and not _is_encrypted_or_here(address):
+                yield CheckFinding(
+                    (*at, name),
+                    f"{show_key((*at, name))} is {show_value(address)}, and a pod is reached by https only",
+                    f'{name} = "https://{urlsplit(address).hostname}"',
+                )
         if mount.key and (parse_reference(mount.key) or ("", ""))[0] != "secret":
             yield CheckFinding(
                 (*at, "key"),
@@ -192,14 +200,13 @@ def bad_remote_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckF
 def key_without_encryption(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The key and the files of a remote mount travel without encryption."""
     for index, mount in enumerate(manifest.computer.mounts):
-        if mount.endpoint and _is_address(mount.endpoint) and mount.endpoint.startswith("http://"):
-            host = urlsplit(mount.endpoint).hostname or ""
-            if host != "localhost" and not host.startswith("127.") and host != "::1":
-                yield CheckFinding(
-                    ("computer", "mounts", index, "endpoint"),
-                    f"{show_value(mount.endpoint)} is not encrypted: everybody on the way can read the files",
-                    f'endpoint = "https://{host}"',
-                )
+        address = mount.endpoint or ""
+        if mount.kind != "solid" and _is_address(address) and not _is_encrypted_or_here(address):
+            yield CheckFinding(
+                ("computer", "mounts", index, "endpoint"),
+                f"{show_value(address)} is not encrypted: everybody on the way can read the files",
+                f'endpoint = "https://{urlsplit(address).hostname}"',
+            )
 
 
 def _check_remote_source(mount: MountSection, key: KeyPath) -> Iterator[CheckFinding]:
@@ -218,6 +225,11 @@ def _check_remote_source(mount: MountSection, key: KeyPath) -> Iterator[CheckFin
         yield CheckFinding(
             key, f"{show_key(key)} is {show_value(mount.source)}, which is no source of kind {mount.kind}", example
         )
+
+
+def _is_encrypted_or_here(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    return not address.startswith("http://") or host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _is_address(text: str) -> bool:

@@ -8,7 +8,7 @@ from pydantic import Field, Strict
 from freehold.manifest.sections.base import Section
 from freehold.manifest.units import Bytes, Command, Port, Seconds
 
-MountKind = Literal["folder", "archive", "git", "memory", "s3", "webdav", "rclone"]
+MountKind = Literal["folder", "archive", "git", "memory", "s3", "webdav", "solid", "rclone"]
 Backend = Literal["bubblewrap", "docker", "podman", "microvm"]
 
 
@@ -35,12 +35,12 @@ class MountSection(Section):
 
     kind: MountKind = Field(
         default="folder",
-        description="A folder of this machine; the files of a tar or zip archive; the files of a git repository at a commit; an empty folder in memory; a bucket of S3 or a compatible service; a WebDAV folder; or a remote of rclone. Archive and git are read-only.",
+        description="A folder of this machine; the files of a tar or zip archive; the files of a git repository at a commit; an empty folder in memory; a bucket of S3 or a compatible service; a WebDAV folder; a folder of a Solid pod; or a remote of rclone. Archive and git are read-only.",
         examples=["git"],
     )
     source: str = Field(
         default="",
-        description="The folder, the archive or the repository on this machine; nothing for memory. For s3 the bucket, and a folder in it; for webdav a folder below the endpoint; for rclone `NAME:FOLDER`.",
+        description="The folder, the archive or the repository on this machine; nothing for memory. For s3 the bucket, and a folder in it; for webdav and solid a folder below the endpoint; for rclone `NAME:FOLDER`.",
         examples=["~/code/library"],
     )
     target: str = Field(default="", description="Where the computer sees it.", examples=["/mnt/library"])
@@ -57,14 +57,19 @@ class MountSection(Section):
     )
     endpoint: str | None = Field(
         default=None,
-        description="The address of the server, for s3 and webdav. Nothing else is reached.",
+        description="The address of the server, for s3 and webdav; of the pod, for solid. Nothing else is reached.",
         examples=["https://s3.eu-central-1.amazonaws.com"],
     )
     region: str | None = Field(default=None, description="The region, for s3.", examples=["eu-central-1"])
     user: str | None = Field(
         default=None,
-        description="The access key ID for s3; the user for webdav, or nothing if the key is a token.",
+        description="The access key ID for s3; the user for webdav, or nothing if the key is a token; the id of the client credentials for solid.",
         examples=["agent"],
+    )
+    issuer: str | None = Field(
+        default=None,
+        description="Where you sign in to a Solid pod, if that is another server than the one of the pod.",
+        examples=["https://login.example.com"],
     )
     key: str | None = Field(
         default=None,

@@ -29,7 +29,7 @@ from freehold.slots.beads.contract import (
 )
 from freehold.slots.beads.cycles import refuse_cycle
 from freehold.slots.beads.rows import NEEDS, not_found, read_bead
-from freehold.slots.contract import CallContext
+from freehold.slots.contract import CallContext, SlotCaller
 from freehold.slots.errors import SlotError
 from freehold.slots.statement import Statement, Steps, ask, ask_one
 
@@ -135,19 +135,21 @@ def _checked_fields(request: UpdateBead) -> dict[str, str | int | None]:
 def claim_bead(request: ClaimBead, context: CallContext) -> Steps[Bead]:
     """One statement decides who gets the item, however many ask at once."""
     check_id(request.id)
-    if request.session is not None and not context.caller.is_owner:
-        raise SlotError("beads", "denied", "Only the owner can set a session on an item")
-    holder = context.caller.name if request.session is None else f"session:{request.session}"
+    holder = context.caller
+    if request.session is not None:
+        if context.caller.realm is None:
+            raise SlotError("beads", "denied", "Only the owner can set a session on an item")
+        holder = SlotCaller(f"{context.caller.realm}session:{request.session}")
     taken = yield from ask_one(
         "UPDATE beads_item SET holder = ?, status = 'in_progress', updated = ?, version = version + 1"
         " WHERE id = ? AND holder IS NULL AND status = 'open' RETURNING version",
-        holder,
+        holder.name,
         context.now,
         request.id,
     )
     bead = yield from read_bead(request.id)
     if taken is None:
-        if bead.holder == holder:
+        if bead.holder == holder.name:
             return bead
         raise _cannot_claim(bead)
     if bead.blocked:
@@ -157,14 +159,14 @@ def claim_bead(request: ClaimBead, context: CallContext) -> Steps[Bead]:
             f"The item {bead.id} waits for another item: {', '.join(bead.needs) or bead.parent}",
             hint="Work on that item first, or remove the dependency",
         )
-    session = request.session or context.caller.session
+    session = holder.session
     if session is not None:
         yield from ask(
             "INSERT INTO beads_session (item, session, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             *(bead.id, session, context.now),
         )
         bead = replace(bead, sessions=(*(one for one in bead.sessions if one != session), session))
-    yield from record_change(bead.id, taken[0], context, "claimed", {"holder": holder})
+    yield from record_change(bead.id, taken[0], context, "claimed", {"holder": holder.name})
     return bead
 
 
@@ -298,7 +300,9 @@ def _require(id: str) -> Steps[None]:
 
 
 def _require_holder(bead: Bead, context: CallContext) -> None:
-    if bead.holder not in (None, context.caller.name) and not context.caller.is_owner:
+    if bead.holder in (None, context.caller.name):
+        return
+    if context.caller.realm is None or not bead.holder.startswith(context.caller.realm):
         raise SlotError(
             "beads",
             "denied",

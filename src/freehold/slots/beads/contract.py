@@ -126,7 +126,10 @@ class GetBead(SlotCall[BeadDetails]):
 
 @dataclass(frozen=True)
 class ListBeads(SlotCall[BeadPage]):
-    """Items that match everything that is given. `ready`: open and not blocked. `text` is part of title or description."""
+    """Items that match everything that is given. `ready`: open and not blocked. `text` is part of title or description.
+
+    They come by priority and age. With `status` closed the last closed is first.
+    """
 
     method: ClassVar[str] = "list"
     status: BeadStatus | None = None

@@ -15,14 +15,22 @@ def list_beads(request: ListBeads, _context: CallContext) -> Steps[BeadPage]:
     where, parameters = _conditions(request)
     head = BLOCKED if request.ready else ""
     condition = f" WHERE {' AND '.join(where)}" if where else ""
+    at, order = _order(request)
     # Only constant text is joined here; every value is a parameter.
     rows = yield from ask(
-        f"{head} SELECT id, priority, created FROM beads_item{condition} ORDER BY priority, created, id LIMIT ?",  # noqa: S608
+        f"{head} SELECT id, priority, {at} FROM beads_item{condition} ORDER BY {order} LIMIT ?",  # noqa: S608
         *parameters,
         limit + 1,
     )
     beads = yield from read_beads([row[0] for row in rows[:limit]])
     return BeadPage(tuple(beads), _cursor(*rows[limit - 1]) if len(rows) > limit else None)
+
+
+def _order(request: ListBeads) -> tuple[str, str]:
+    """The moment that a cursor has, and the order. Closed items: the last closed first."""
+    if request.status == "closed":
+        return "COALESCE(closed, updated)", "COALESCE(closed, updated) DESC, id DESC"
+    return "created", "priority, created, id"
 
 
 def check_limit(limit: int) -> int:
@@ -58,19 +66,22 @@ def _conditions(request: ListBeads) -> tuple[list[str], list[Value]]:
         escaped = request.text.casefold().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         add("search LIKE ? ESCAPE '\\'", f"%{escaped}%")
     if request.cursor is not None:
-        priority, created, id = _read_cursor(request.cursor)
-        add("(priority, created, id) > (?, ?, ?)", priority, created, id)
+        priority, at, id = _read_cursor(request.cursor)
+        if request.status == "closed":
+            add("(COALESCE(closed, updated), id) < (?, ?)", at, id)
+        else:
+            add("(priority, created, id) > (?, ?, ?)", priority, at, id)
     return where, parameters
 
 
-def _cursor(id: str, priority: int, created: float) -> str:
-    return base64.urlsafe_b64encode(json.dumps([priority, created, id]).encode()).decode()
+def _cursor(id: str, priority: int, at: float) -> str:
+    return base64.urlsafe_b64encode(json.dumps([priority, at, id]).encode()).decode()
 
 
 def _read_cursor(cursor: str) -> tuple[int, float, str]:
     try:
-        priority, created, id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        found = min(int(priority), MAX_PRIORITY), float(created), str(id)
+        priority, at, id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        found = min(int(priority), MAX_PRIORITY), float(at), str(id)
     except (ValueError, TypeError, OverflowError):
         raise invalid("The cursor is not one of a list of items") from None
     check_id(found[2])

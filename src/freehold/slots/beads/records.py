@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from freehold.slots.beads.actor_names import limit_names
 from freehold.slots.beads.changes import GRAPH_LOCK, search_text
 from freehold.slots.beads.checks import (
     check_id,
@@ -142,7 +143,8 @@ def export_beads(request: ExportBeads, _context: CallContext) -> Steps[BeadRecor
 def import_beads(request: ImportBeads, context: CallContext) -> Steps[BeadImport]:
     if len(request.records) > MAX_RECORDS:
         raise invalid(f"An import takes {MAX_RECORDS} records at once, not {len(request.records)}")
-    items = [item for item in (read_record(record, context) for record in request.records) if item is not None]
+    records = limit_names(request.records, context.caller)
+    items = [item for item in (read_record(record, context) for record in records) if item is not None]
     if len({item.id for item in items}) != len(items):
         raise invalid("Two records have the same id")
     yield GRAPH_LOCK

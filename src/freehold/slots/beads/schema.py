@@ -33,4 +33,5 @@ STEPS = (
     );
     """
     + answers_table("beads"),
+    "CREATE INDEX beads_item_closed ON beads_item (status, (COALESCE(closed, updated)), id);",
 )

@@ -38,7 +38,7 @@ class _Progress:
     dropped: int = 0
 
 
-class EventDelivery:
+class SinkDelivery:
     """`run` in one process. `status` tells how far it is, in any process."""
 
     def __init__(

@@ -82,7 +82,9 @@ class EventPump:
                     )
                 )
             elif not event.kind.startswith(_OWN):
-                made.append(from_timeline(replace(event, data=self.clean(event.data)), source))
+                clean = self.clean({"data": event.data, "who": event.who})
+                data, who = clean.get("data", clean), clean.get("who", "somebody")
+                made.append(from_timeline(replace(event, data=data, who=who), source))
         return made
 
     def _read_content(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None, str]]:

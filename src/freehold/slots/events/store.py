@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from freehold.errors import FreeholdError
+from freehold.slots.answers import expect_answer
 from freehold.slots.contract import CallContext, Record, Reply, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError, slot_unavailable
 from freehold.slots.events.calls import STEPS_OF_CALL, check_limit, invalid
@@ -31,7 +32,7 @@ from freehold.slots.events.contract import (
     ReadEvents,
     ResendDeadLetters,
 )
-from freehold.slots.events.delivery import EventDelivery
+from freehold.slots.events.delivery import SinkDelivery
 from freehold.slots.events.log import MAX_LOOKED_AT, EventLog
 from freehold.slots.events.pump import EventPump
 from freehold.slots.events.schema import STEPS
@@ -41,8 +42,6 @@ from freehold.slots.timeline_tables import TimelineTables
 from freehold.strict_json import WrongShape
 from freehold.timeline import Timeline
 
-WRITERS = 16
-"""Threads. Writes that wait at the same time are stored in one transaction."""
 LOOK_AGAIN = 0.1
 """Seconds after which a process that does not pump in the background looks for new events."""
 FORGET_INTERVAL = 5.0
@@ -61,11 +60,11 @@ class EventStore:
     ) -> None:
         self.kind = "local" if sink is None else sink.kind
         self._timeline = timeline
-        self._tables = TimelineTables(CONTRACT, timeline, STEPS, STEPS_OF_CALL, threads=WRITERS)
+        self._tables = TimelineTables(CONTRACT, timeline, STEPS, STEPS_OF_CALL)
         self._log = EventLog(folder, max_bytes)
         self._pump = EventPump(folder, self._log, timeline, kinds)
         self._threads: ThreadPoolExecutor | None = None
-        self._delivery = None if sink is None else EventDelivery(sink, self._log, timeline, kinds, self._in_thread)
+        self._delivery = None if sink is None else SinkDelivery(sink, self._log, timeline, kinds, self._in_thread)
         self._connected = asyncio.Event()
         self._grown = asyncio.Event()
         self._is_pumping = False
@@ -200,13 +199,15 @@ class EventStore:
         if len(request.records) > MAX_RECORDS:
             raise invalid(f"One import has at most {MAX_RECORDS} records")
         events = [_read_record(record) for record in request.records]
-        done = EventImport(0, 0)
+        done: EventImport | None = None
         if not await self._in_thread(self._has_answer, caller, request.key):
             done = await self._in_thread(self._add, events)
             self._note_grown()
 
         def answer(_request: ImportEvents, _context: CallContext) -> Steps[EventImport]:
-            yield from ()
+            if done is None:
+                yield from expect_answer("events")
+            assert done is not None  # it was raised
             return done
 
         return await self._tables.carry_out(request, caller, answer)

@@ -26,6 +26,7 @@ STEPS_OF_CALL: dict[type[SlotCall[Any]], Callable[[Any, CallContext], Steps[Any]
     ImportMemories: records.import_memories,
     upkeep.ReadWaiting: upkeep.read_waiting,
     upkeep.CountMemories: upkeep.count_memories,
+    upkeep.ReadVectorLength: upkeep.read_vector_length,
     upkeep.SaveVectors: upkeep.save_vectors,
     upkeep.NoteUse: upkeep.note_use,
     upkeep.RemoveExpired: upkeep.remove_expired,

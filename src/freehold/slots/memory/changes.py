@@ -59,7 +59,7 @@ def store_memory(request: StoreMemory, context: CallContext) -> Steps[Memory]:
         last_used=None,
         version=1,
     )
-    yield from write_memory(memory)
+    yield from write_memory(memory, is_new=True)
     return memory
 
 

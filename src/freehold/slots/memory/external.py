@@ -36,23 +36,22 @@ class DatabaseFinder:
     def __init__(self, tables: PostgresTables, model: str) -> None:
         self._tables = tables
         self._model = model
-        self._prepared = False
 
     def encode(self, vector: "Floats") -> bytes:
         return _text(vector).encode()
 
-    async def prepare(self, dimensions: int) -> None:
+    async def prepare(self, dimensions: int, *, is_first: bool) -> None:
         """An index for the vectors of this model. Made before the first of them is stored, it costs nothing."""
-        if self._prepared:
-            return
+        name = f"memory_vector_{hashlib.sha256(self._model.encode()).hexdigest()[:16]}"
+        if is_first:
+            # One from before takes only vectors of its own length.
+            await self._tables.define(f"DROP INDEX IF EXISTS {name}")
         if dimensions <= MAX_INDEXED:
-            name = f"memory_vector_{hashlib.sha256(self._model.encode()).hexdigest()[:16]}"
             model = self._model.replace("'", "''")
             await self._tables.define(
                 f"CREATE INDEX IF NOT EXISTS {name} ON memory_vector"
                 f" USING hnsw ((vector::vector({int(dimensions)})) vector_cosine_ops) WHERE model = '{model}'"
             )
-        self._prepared = True
 
     async def warm(self) -> None:
         """The database has its index."""

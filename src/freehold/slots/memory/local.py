@@ -46,7 +46,7 @@ class IndexFinder:
     def encode(self, vector: "Floats") -> bytes:
         return vector.astype("<f2").tobytes()
 
-    async def prepare(self, dimensions: int) -> None:
+    async def prepare(self, dimensions: int, *, is_first: bool) -> None:
         """Tables take vectors of any length."""
 
     async def warm(self) -> None:

@@ -78,6 +78,10 @@ def import_memories(request: ImportMemories, context: CallContext) -> Steps[Memo
         if old is not None and (old.version, old.updated, old.used) >= (memory.version, memory.updated, memory.used):
             kept += 1
             continue
+        if old is not None and not context.caller.is_owner and old.created_by != context.caller.name:
+            raise SlotError(
+                "memory", "denied", f"The memory {memory.id} is not yours to replace", hint="Import it as the owner"
+            )
         created, replaced = (created + 1, replaced) if old is None else (created, replaced + 1)
         yield from write_memory(memory)
         here[memory.id] = memory
@@ -103,7 +107,8 @@ def _read_record(record: Record, context: CallContext) -> Memory:
     check_origin(origin)
     if origin.kind == "owner" and not context.caller.is_owner:
         origin = replace(origin, kind="program")
-    created_by = found.created_by or context.caller.name
+    # Only the owner brings back who wrote something.
+    created_by = (found.created_by or context.caller.name) if context.caller.is_owner else context.caller.name
     check_words("created_by", created_by, 200)
     created = context.now if found.created is None else found.created
     updated = created if found.updated is None else found.updated

@@ -42,7 +42,7 @@ def read_memory(id: str, context: CallContext) -> Steps[Memory]:
     return memory_of(row)
 
 
-def write_memory(memory: Memory) -> Steps[None]:
+def write_memory(memory: Memory, *, is_new: bool = False) -> Steps[None]:
     """Stores the entry with its words, new or in the place of an older one. Its meaning is to be found out again."""
     columns: dict[str, Any] = {
         "id": memory.id,
@@ -70,11 +70,12 @@ def write_memory(memory: Memory) -> Steps[None]:
         f" ON CONFLICT (id) DO UPDATE SET {updates}",
         *columns.values(),
     )
+    if not is_new:
+        yield from ask("DELETE FROM memory_word WHERE entry = ?", memory.id)
     yield from _write_words(memory.id, memory.text)
 
 
 def _write_words(id: str, text: str) -> Steps[None]:
-    yield from ask("DELETE FROM memory_word WHERE entry = ?", id)
     terms = sorted(find_terms(text))
     for start in range(0, len(terms), _WORDS_A_STATEMENT):
         some = terms[start : start + _WORDS_A_STATEMENT]

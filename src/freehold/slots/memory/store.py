@@ -30,6 +30,7 @@ from freehold.slots.memory.upkeep import (
     CountMemories,
     EmbeddedMemory,
     NoteUse,
+    ReadVectorLength,
     ReadWaiting,
     RemoveExpired,
     SaveVectors,
@@ -64,8 +65,8 @@ class NearestFinder(Protocol):
         """As the tables store it."""
         ...
 
-    async def prepare(self, dimensions: int) -> None:
-        """Called before vectors of a model are stored for the first time. Idempotent."""
+    async def prepare(self, dimensions: int, *, is_first: bool) -> None:
+        """Called before vectors of this length are stored. `is_first`: none of the model are stored yet."""
         ...
 
     async def warm(self) -> None:
@@ -86,6 +87,8 @@ class MemoryStore:
         self._stored = asyncio.Event()
         self._connected = asyncio.Event()
         self._problem: str | None = None
+        self._length: int | None = None
+        """How many numbers the vectors of the model have, once that was compared with the stored ones."""
 
     async def connect(self) -> None:
         await self.tables.connect()
@@ -142,6 +145,9 @@ class MemoryStore:
         """None when meanings cannot be compared now."""
         try:
             rows = await self._embedder.embed([query])
+            await self._require_length(rows.shape[1])
+        except SlotError:
+            raise
         except FreeholdError as error:
             self._note_problem(error)
             return None
@@ -213,14 +219,28 @@ class MemoryStore:
     async def _embed_entries(self, entries: Sequence[WaitingMemory]) -> None:
         parts = [split_parts(entry.text) for entry in entries]
         rows = await self._embedder.embed([text for texts in parts for text in texts])
+        await self._require_length(rows.shape[1])
         self._problem = None
-        await self._finder.prepare(rows.shape[1])
         done, place = [], 0
         for entry, texts in zip(entries, parts, strict=True):
             vectors = tuple(self._finder.encode(row) for row in rows[place : place + len(texts)])
             done.append(EmbeddedMemory(entry.id, entry.version, vectors))
             place += len(texts)
         await self.tables.call(SaveVectors(self._embedder.name, tuple(done)), FREEHOLD)
+
+    async def _require_length(self, length: int) -> None:
+        """Vectors of another length than those that are stored cannot be compared with them."""
+        if length == self._length:
+            return
+        stored = (await self.tables.call(ReadVectorLength(self._embedder.name), FREEHOLD)).length
+        if stored not in (None, length):
+            raise FreeholdError(
+                "memory.bad-embedding",
+                f"{self._embedder.name} answered with vectors of {length} numbers, and its stored ones have {stored}",
+                hint="Set slots.memory.settings.embedding to another model, which embeds all memories again",
+            )
+        await self._finder.prepare(length, is_first=stored is None)
+        self._length = length
 
     def _note_problem(self, error: FreeholdError) -> None:
         if self._problem != error.message:

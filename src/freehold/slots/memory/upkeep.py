@@ -50,6 +50,26 @@ def read_waiting(request: ReadWaiting, _context: CallContext) -> Steps[WaitingMe
 
 
 @dataclass(frozen=True)
+class VectorLength:
+    """How many numbers the stored vectors have; None when there are none."""
+
+    length: int | None
+
+
+@dataclass(frozen=True)
+class ReadVectorLength(SlotCall[VectorLength]):
+    method: ClassVar[str] = "read_vector_length"
+    model: str
+
+
+def read_vector_length(request: ReadVectorLength, _context: CallContext) -> Steps[VectorLength]:
+    some = "FROM memory_vector WHERE model = ? LIMIT 1"
+    rows = yield Statement(f"SELECT length(vector) / 2 {some}", (request.model,), "sqlite")
+    rows += yield Statement(f"SELECT vector_dims(vector) {some}", (request.model,), "postgres")
+    return VectorLength(rows[0][0] if rows else None)
+
+
+@dataclass(frozen=True)
 class SlotCounts:
     namespaces: tuple[MemoryNamespace, ...]
     waiting: int

@@ -1,5 +1,6 @@
 """The orchestrator slot: runs. A run is one agent with one prompt, in a throw-away computer."""
 
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -79,7 +80,9 @@ class RunEvents:
 class RunChange:
     """One file that the run has changed. `diff` is None for one that is not a short text.
 
-    `conflict`: the file of the owner is another one than at the beginning, so merging would lose a change.
+    `conflict`: the file of the owner is another one than at the beginning, so merging would lose a change. `mode` is
+    that of the file as it would be, with its type; None for one that is removed. `link` is where a link leads.
+    `runs_by_itself` says what starts such a file without anybody asking for it, in plain words.
     """
 
     path: str
@@ -87,12 +90,29 @@ class RunChange:
     size: int
     diff: str | None
     conflict: bool
+    mode: int | None = None
+    link: str | None = None
+    runs_by_itself: str | None = None
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """What the owner must know of the file besides its content, in plain words."""
+        mode = self.mode or 0
+        is_program = stat.S_ISREG(mode) and mode & 0o111
+        return (
+            *([f"a link to {self.link}"] if stat.S_ISLNK(mode) else []),
+            *([f"a program (mode {stat.S_IMODE(mode):o})"] if is_program else []),
+            *([f"runs by itself: {self.runs_by_itself}"] if self.runs_by_itself else []),
+        )
 
 
 @dataclass(frozen=True)
 class RunChanges:
+    """`total` counts all changes; `files` may hold only the first of them."""
+
     run: Run
     files: tuple[RunChange, ...]
+    total: int = 0
 
 
 class RunWrite(SlotWrite[Run]):
@@ -140,6 +160,7 @@ class TakeChanges(RunWrite):
     """
 
     method: ClassVar[str] = "take_changes"
+    seconds_allowed: ClassVar[float | None] = 920.0
     event: ClassVar[str] = "orchestrator.changes_taken"
     id: str
     how: Literal["merge", "drop"]
@@ -178,6 +199,7 @@ class ReadRun(SlotCall[RunEvents]):
 @dataclass(frozen=True)
 class GetChanges(SlotCall[RunChanges]):
     method: ClassVar[str] = "changes"
+    seconds_allowed: ClassVar[float | None] = 610.0
     id: str
 
 

@@ -20,6 +20,26 @@ class ChildSpec:
 
 
 @dataclass(frozen=True)
+class SessionWanted:
+    """A session to open for a run. `parent` is the session that wants it. `is_limited`: the run has a budget."""
+
+    agent: str | None
+    model: str | None
+    title: str
+    parent: str | None
+    who: str
+    is_limited: bool
+
+
+@dataclass(frozen=True)
+class SessionCost:
+    """In US dollars. `is_whole`: the price of everything was known."""
+
+    known: float
+    is_whole: bool = True
+
+
+@dataclass(frozen=True)
 class ChangeCounts:
     """How many files a run has added, changed and removed in its copy. `note` says what could not be kept."""
 
@@ -45,10 +65,8 @@ IsOverBudget = Callable[[], Awaitable[bool]]
 class RunEngine(Protocol):
     """All errors are FreeholdError. The changes of a run are known by its id, also after a crash of every process."""
 
-    async def open_session(
-        self, agent: str | None, model: str | None, title: str, parent: str | None, who: str
-    ) -> tuple[str, str]:
-        """A new session and the name of its agent."""
+    async def open_session(self, wanted: SessionWanted) -> tuple[str, str]:
+        """A new session and the name of its agent. With a limit, an agent whose cost cannot be known is refused."""
         ...
 
     def launch(self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget) -> None:
@@ -65,10 +83,10 @@ class RunEngine(Protocol):
 
     async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]: ...
 
-    async def cost_of(self, session: str) -> float: ...
+    async def cost_of(self, session: str) -> SessionCost: ...
 
-    async def compare(self, id: str) -> tuple[RunChange, ...]:
-        """The changes of a finished run beside the owner's files as they are now."""
+    async def compare(self, id: str) -> tuple[tuple[RunChange, ...], int]:
+        """The first changes of a finished run beside the owner's files as they are now, and how many there are."""
         ...
 
     async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:

@@ -5,5 +5,5 @@ from freehold.slots.orchestrator.neighbour import NeighbourRuns
 from freehold.slots.settings import ExternalSettings
 
 
-def make_external(_place: SlotPlace, settings: ExternalSettings) -> NeighbourRuns:
-    return NeighbourRuns(settings)
+def make_external(place: SlotPlace, settings: ExternalSettings) -> NeighbourRuns:
+    return NeighbourRuns(settings, place.timeline)

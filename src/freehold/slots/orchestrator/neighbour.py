@@ -1,15 +1,17 @@
 """Calls of the orchestrator slot, sent to another Freehold over its API."""
 
-import asyncio
+import hashlib
+import json
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-import httpx2
-
-from freehold.slots.bounded_http import make_client
+from freehold.slots.answers import check_key
 from freehold.slots.contract import Reply, SlotCall, SlotCaller
-from freehold.slots.errors import SlotError, SlotProblem, slot_unavailable
+from freehold.slots.errors import SlotError
+from freehold.slots.neighbour import NeighbourApi
 from freehold.slots.orchestrator.contract import (
     GetChanges,
     GetRun,
@@ -25,130 +27,158 @@ from freehold.slots.orchestrator.contract import (
     TakeChanges,
     TerminateRun,
 )
+from freehold.slots.orchestrator.far_runs import FarRuns, check_own_count
+from freehold.slots.orchestrator.store import check_page
 from freehold.slots.settings import ExternalSettings
 from freehold.strict_json import WrongShape, decode
+from freehold.timeline import Timeline
 
-TIMEOUT = 8.0
-MAX_REPLY = 32 * 1024 * 1024
 RUNS = "/v1/slots/orchestrator/runs"
-HERE = frozenset({"localhost", "127.0.0.1", "::1"})
-_PROBLEMS: Mapping[str, SlotProblem] = {
-    "disabled": "disabled",
-    "not-found": "not-found",
-    "claimed": "claimed",
-    "invalid": "invalid",
-    "denied": "denied",
-    "conflict": "conflict",
-}
 
 
 class NeighbourRuns:
-    """Each call is one request with a token of the other Freehold, which decides about all of it."""
+    """Each call is a request with a token of the other Freehold. Which runs are a session's is decided here, before it."""
 
     kind = "freehold"
     records_events = False
 
-    def __init__(self, settings: ExternalSettings) -> None:
-        settings.require_known("url", "token", "privacy")
-        url = settings.require("url").rstrip("/")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or parts.path:
-            raise settings.wrong(
-                "slots.orchestrator.settings.url is not the address of a Freehold",
-                'url = "https://freehold.example.com"',
-            )
-        if parts.scheme == "http" and parts.hostname not in HERE:
-            raise settings.wrong("slots.orchestrator.settings.url is not encrypted", "Use https beyond this machine")
-        token = settings.secret("token")
-        if token is None:
-            raise settings.wrong("slots.orchestrator.settings.token is missing", 'token = "secret:NAME"')
-        self._url = url
-        self._headers = {"authorization": f"Bearer {token.reveal()}"}
-        self._http: httpx2.AsyncClient | None = None
+    def __init__(self, settings: ExternalSettings, timeline: Timeline) -> None:
+        self._api = NeighbourApi(settings)
+        self._far = FarRuns(timeline, self._api.url)
 
     async def connect(self) -> None:
-        if self._http is None:
-            self._http = make_client(MAX_REPLY, base_url=self._url, headers=self._headers, timeout=TIMEOUT)
+        await self._far.connect()
+        self._api.open()
         await self.health()
 
     async def health(self) -> None:
-        await self._send("GET", f"{RUNS}?limit=1")
+        await self._far.health()
+        await self._send("GET", RUNS, query={"limit": 1})
 
     async def close(self) -> None:
-        http, self._http = self._http, None
-        if http is not None:
-            await http.aclose()
+        await self._api.close()
+        await self._far.close()
 
     async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
         try:
             return cast("Reply", await self._answer(request, caller))
         except (WrongShape, KeyError, TypeError, ValueError) as error:
-            raise slot_unavailable("orchestrator", f"the reply of {self._url} is not valid: {error}") from error
+            raise self._api.wrong_reply(error) from error
 
     async def _answer(self, request: SlotCall[Any], caller: SlotCaller) -> Any:
         match request:
             case SpawnRun():
-                body = {name: value for name, value in vars(request).items() if value is not None}
-                return _run(await self._send("POST", RUNS, _with_key(body, caller)))
-            case TerminateRun():
-                return _run(
-                    await self._send("POST", f"{_path(request.id)}/stop", _with_key({"key": request.key}, caller))
-                )
-            case TakeChanges():
-                body = {"how": request.how, "force": request.force, "key": request.key}
-                return _run(await self._send("POST", f"{_path(request.id)}/changes", _with_key(body, caller)))
-            case GetRun():
-                return _run(await self._send("GET", _path(request.id)))
+                return await self._spawn(request, caller)
             case ListRuns():
-                query = {"active": "true" if request.active else None, "limit": request.limit, "cursor": request.cursor}
-                found = await self._send("GET", RUNS, query=query)
-                return RunPage(tuple(_run(one) for one in found["runs"]), found["cursor"])
+                return await self._list(request, caller)
+            case TerminateRun() | TakeChanges() | GetRun() | ReadRun() | GetChanges():
+                await self._far.require(request.id, caller)
+                return await self._ask_about(request, caller)
+        raise AssertionError(type(request).__name__)
+
+    async def _ask_about(self, request: SlotCall[Any], caller: SlotCaller) -> Any:
+        """One run, which the caller may see."""
+        match request:
+            case TerminateRun():
+                body = _with_key({"key": request.key}, caller)
+                return await self._run(await self._send("POST", f"{_path(request.id)}/stop", body))
+            case TakeChanges():
+                body = _with_key({"how": request.how, "force": request.force, "key": request.key}, caller)
+                found = await self._send("POST", f"{_path(request.id)}/changes", body, seconds=request.seconds_allowed)
+                return await self._run(found)
+            case GetRun():
+                return await self._get(request.id)
             case ReadRun():
                 query = {"after": request.after, "limit": request.limit, "wait": int(request.seconds)}
                 found = await self._send("GET", f"{_path(request.id)}/events", query=query)
                 events = tuple(decode(RunEvent, one) for one in found["events"])
-                return RunEvents(_run(found["run"]), events, found["cursor"])
+                return RunEvents(await self._run(found["run"]), events, found["cursor"])
             case GetChanges():
-                found = await self._send("GET", f"{_path(request.id)}/changes")
-                return RunChanges(_run(found["run"]), tuple(decode(RunChange, one) for one in found["files"]))
+                found = await self._send("GET", f"{_path(request.id)}/changes", seconds=request.seconds_allowed)
+                files = tuple(_change(one) for one in found["files"])
+                return RunChanges(await self._run(found["run"]), files, found.get("total", len(files)))
         raise AssertionError(type(request).__name__)
 
-    async def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
-    ) -> Any:
-        if self._http is None:
-            raise slot_unavailable("orchestrator", "it is not connected")
-        params = {name: value for name, value in (query or {}).items() if value is not None}
-        try:
-            async with asyncio.timeout(TIMEOUT):
-                answer = await self._http.request(method, path, json=body, params=params)
-        except (httpx2.HTTPError, OSError, TimeoutError) as error:
-            raise slot_unavailable(
-                "orchestrator", (str(error) or type(error).__name__).splitlines()[0][:200]
-            ) from error
-        try:
-            found = answer.json()
-        except (ValueError, RecursionError):
-            found = None
-        if answer.is_success and isinstance(found, dict):
-            return found
-        raise self._read_error(answer.status_code, found)
+    async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
+        fields = {name: value for name, value in vars(request).items() if value is not None}
+        session = caller.session
+        if session is None:
+            return await self._run(await self._send("POST", RUNS, _with_key(fields, caller)))
+        async with self._far.spawning:
+            depth = await self._far.check_depth(session)
+            if not await self._far.is_repeated(session, request.key):
+                # Counted after a look at those that may have finished meanwhile.
+                active = [await self._look(id) for id in await self._far.list_unfinished(session)]
+                check_own_count(sum(active))
+            run = _run(await self._send("POST", RUNS, _with_key(fields, caller)))
+            await self._far.note(run, session, depth, request.key)
+        return replace(run, parent=session, depth=depth)
 
-    def _read_error(self, status: int, body: object) -> SlotError:
-        error = body.get("error") if isinstance(body, dict) else None
-        if not isinstance(error, dict) or not isinstance(error.get("code"), str):
-            return slot_unavailable("orchestrator", f"{self._url} answered {status}, and not as a Freehold does")
-        message = "".join(one if one.isprintable() else " " for one in str(error.get("message", ""))[:500])
-        problem = _PROBLEMS.get(error["code"].rpartition(".")[2]) if error["code"].startswith("orchestrator.") else None
-        if problem is None or problem == "disabled":
-            return slot_unavailable("orchestrator", message or error["code"][:100])
-        return SlotError("orchestrator", problem, message)
+    async def _look(self, id: str) -> bool:
+        """Whether a run has not finished. One that is forgotten there has."""
+        try:
+            return (await self._get(id)).finished is None
+        except SlotError as error:
+            if error.problem != "not-found":
+                raise
+        await self._far.note_finished(id, time.time())
+        return False
+
+    async def _list(self, request: ListRuns, caller: SlotCaller) -> RunPage:
+        session = request.parent if caller.session is None else caller.session
+        if session is not None:
+            return await self._list_own(request, session)
+        query = {"active": "true" if request.active else None, "limit": request.limit, "cursor": request.cursor}
+        found = await self._send("GET", RUNS, query=query)
+        return RunPage(tuple([await self._run(one) for one in found["runs"]]), found["cursor"])
+
+    async def _list_own(self, request: ListRuns, session: str) -> RunPage:
+        """The runs of one session of here, each asked for by its id: the other side does not know whose they are."""
+        before = check_page(request)
+        rows = await self._far.list_own(session, before, request.limit + 1)
+        found: list[Run] = []
+        for _, id in rows[: request.limit]:
+            try:
+                found.append(await self._get(id))
+            except SlotError as error:
+                if error.problem != "not-found":  # forgotten there
+                    raise
+        runs = tuple(one for one in found if not request.active or one.finished is None)
+        return RunPage(runs, str(rows[request.limit - 1][0]) if len(rows) > request.limit else None)
+
+    async def _get(self, id: str) -> Run:
+        return await self._run(await self._send("GET", _path(id)))
+
+    async def _run(self, value: object) -> Run:
+        """A run as it is known here: who began it, and how deep it is."""
+        run = _run(value)
+        known = await self._far.find_parent(run.id)
+        if known is None:
+            return run
+        if run.finished is not None:
+            await self._far.note_finished(run.id, run.finished)
+        return replace(run, parent=known[0], depth=known[1])
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        seconds: float | None = None,
+    ) -> Any:
+        return await self._api.send(method, path, body, query, seconds=seconds)
 
 
 def _with_key(body: dict[str, Any], caller: SlotCaller) -> dict[str, Any]:
-    """There, all callers of this Freehold are one. Keys of two callers must not meet."""
+    """There, all callers of this Freehold are one. Keys of two callers, and two keys of one, must not meet."""
     key = body.pop("key", None)
-    return body if key is None else {**body, "key": f"{caller.name[:60]} {key}"[:200]}
+    if key is None:
+        return body
+    check_key("orchestrator", key)
+    digest = hashlib.sha256(json.dumps([caller.name, key]).encode()).hexdigest()
+    return {**body, "key": digest}
 
 
 def _run(value: object) -> Run:
@@ -161,6 +191,12 @@ def _run(value: object) -> Run:
         for name in ("created", "finished")
     }
     return decode(Run, {**value, **times})
+
+
+def _change(value: object) -> RunChange:
+    if not isinstance(value, dict):
+        raise WrongShape("a change is not an object")
+    return decode(RunChange, {name: one for name, one in value.items() if name != "traits"})
 
 
 def _path(id: str) -> str:

@@ -15,4 +15,12 @@ STEPS = (
     CREATE INDEX orchestrator_run_state ON orchestrator_run (state);
     """
     + answers_table("orchestrator"),
+    # Runs at another Freehold, which knows one caller only: whose they are is known here.
+    """
+    CREATE TABLE orchestrator_far_run (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, place TEXT NOT NULL, id TEXT NOT NULL, parent TEXT,
+        depth INTEGER NOT NULL, key TEXT, finished REAL, UNIQUE (place, id)
+    );
+    CREATE INDEX orchestrator_far_run_parent ON orchestrator_far_run (place, parent, number);
+    """,
 )

@@ -2,12 +2,16 @@
 
 import asyncio
 import logging
+import math
 import secrets
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from freehold.errors import FreeholdError
-from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller
+from freehold.slots.answers import check_key, expect_answer
+from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller, SlotWrite
 from freehold.slots.errors import SlotError
 from freehold.slots.host import EngineBox
 from freehold.slots.orchestrator.contract import (
@@ -27,11 +31,12 @@ from freehold.slots.orchestrator.contract import (
     RunChanges,
     RunEvents,
     RunPage,
+    RunWrite,
     SpawnRun,
     TakeChanges,
     TerminateRun,
 )
-from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, RunEngine
+from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, RunEngine, SessionWanted
 from freehold.slots.orchestrator.schema import STEPS
 from freehold.slots.statement import Row, Statement, Steps, ask, ask_one, places, run_steps
 from freehold.slots.timeline_tables import TimelineTables
@@ -43,6 +48,10 @@ MAX_DEPTH = 2
 LOOK_AGAIN = 0.2
 RETRY_DELAY = 0.5
 LOST = "Freehold was restarted while it worked. What it had changed until then is kept"
+TIDY_INTERVAL = 3600.0
+KEPT_CHANGES = 30 * 86_400
+"""Seconds for which changes wait to be merged."""
+KEPT_RUNS = 365 * 86_400
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _COLUMNS = (
     "id, session, agent, title, state, parent, depth, folder, budget, cost, created, finished, error, added, changed,"
@@ -64,6 +73,7 @@ class OrchestratorStore:
         self._begun: set[str] = set()
         """The runs that this process has begun."""
         self._spawning = asyncio.Lock()
+        self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
         self._connected = asyncio.Event()
 
     async def connect(self) -> None:
@@ -71,12 +81,14 @@ class OrchestratorStore:
         self._connected.set()
 
     async def work(self) -> None:
-        """Ends the runs that a former process has begun, and keeps what they have changed."""
+        """Ends the runs that a former process has begun, and keeps what they have changed for a while."""
         await self._connected.wait()
         while True:
-            if await self._try_to_end_lost():
-                return
-            await asyncio.sleep(RETRY_DELAY)
+            if await self._end_lost():
+                await self._tidy(time.time())
+                await asyncio.sleep(TIDY_INTERVAL)
+            else:
+                await asyncio.sleep(RETRY_DELAY)
 
     async def health(self) -> str | None:
         await self._tables.health()
@@ -111,47 +123,71 @@ class OrchestratorStore:
     async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
         _check_spawn(request)
         # One after the other: what is refused for a bound has made no session.
-        async with self._spawning:
+        async with self._lock_key(request, caller), self._spawning:
+            if await self._is_answered(request, caller):
+                return await self._repeat(request, caller)
             return await self._begin(request, caller)
 
     async def _begin(self, request: SpawnRun, caller: SlotCaller) -> Run:
         engine = self._engine()
-        repeated = await self._find_answer(caller, request.key)
-        session, agent = "", ""
-        if not repeated:
-            # Before a session is made. It counts when the run is stored.
-            await self._tables.in_thread(self._check_place, caller)
-            title = request.title or request.prompt.strip().splitlines()[0][:80]
-            try:
-                session, agent = await engine.open_session(
-                    request.agent, request.model, title, caller.session, caller.name
-                )
-            except FreeholdError as error:
-                raise _of_family(error) from error
-        run = await self._tables.carry_out(request, caller, self._insert(session, agent))
-        if not repeated:
-            self._launch(engine, run, request, caller)
+        # Before a session is made. It counts when the run is stored.
+        await self._tables.in_thread(self._check_place, caller)
+        budget = await self._limit_budget(request, caller)
+        title = request.title or request.prompt.strip().splitlines()[0][:80]
+        wanted = SessionWanted(request.agent, request.model, title, caller.session, caller.name, budget is not None)
+        try:
+            session, agent = await engine.open_session(wanted)
+        except FreeholdError as error:
+            raise _of_family(error) from error
+        id = "".join(secrets.choice(_LETTERS) for _ in range(10))
+        self._begun.add(id)  # before it is stored: from then on it could be taken for one of a former process
+        try:
+            run = await self._tables.carry_out(request, caller, self._insert(id, session, agent, budget))
+        except BaseException:
+            self._begun.discard(id)
+            raise
+        self._launch(engine, run, request, caller)
         return run
+
+    async def _limit_budget(self, request: SpawnRun, caller: SlotCaller) -> float | None:
+        """The budget of a new run: at most what is left of that of every run above it."""
+        left = request.budget
+        for id, above in await self._budgets_above(caller.session):
+            rest = above - await self._measure_costs(id)
+            if rest <= 0:
+                raise SlotError(
+                    "orchestrator", "denied", f"Nothing is left of the budget of the run {id}", hint="Finish without it"
+                )
+            left = rest if left is None else min(left, rest)
+        return left
+
+    async def _budgets_above(self, session: str | None) -> list[tuple[str, float]]:
+        """The runs with a budget to which this session and those above it belong."""
+        rows = await self._tables.in_thread(self._timeline.query, _ABOVE, (session or "",))
+        return [(id, budget) for id, budget in rows if budget is not None]
 
     def _launch(self, engine: RunEngine, run: Run, request: SpawnRun, caller: SlotCaller) -> None:
         async def report(news: ChildReport) -> None:
             if news.state is not None and news.state not in UNFINISHED:
                 await self._measure_costs(run.id)
             await self._tables.in_thread(self._store_report, run.id, news)
+            if news.state in ("ended", "failed"):
+                await self._end_tree(run, "The run that began it has ended")
             self._note_changed()
 
         async def is_over_budget() -> bool:
-            cost = await self._measure_costs(run.id)
-            return run.budget is not None and cost > run.budget
+            """Also of that of a run above, which may have finished."""
+            await self._measure_costs(run.id)
+            return any(
+                [await self._measure_costs(id) > budget for id, budget in await self._budgets_above(run.session)]
+            )
 
-        self._begun.add(run.id)
         child = ChildSpec(run.id, run.session, request.prompt, request.folder, request.may_ask, caller.name)
         engine.launch(child, report, is_over_budget)
 
-    def _insert(self, session: str, agent: str) -> Any:
+    def _insert(self, id: str, session: str, agent: str, budget: float | None) -> Any:
         def steps(request: SpawnRun, context: CallContext) -> Steps[Run]:
             _check_bounds((yield from self._count_active(context.caller)))
-            id = "".join(secrets.choice(_LETTERS) for _ in range(10))
             above = yield from ask_one(
                 "SELECT depth FROM orchestrator_run WHERE session = ?", context.caller.session or ""
             )
@@ -160,7 +196,7 @@ class OrchestratorStore:
                 "INSERT INTO orchestrator_run (id, session, agent, title, state, parent, depth, folder, budget, created,"
                 " outcome) VALUES (?, ?, ?, ?, 'starting', ?, ?, ?, ?, ?, 'pending')",
                 *(id, session, agent, title, context.caller.session, 1 if above is None else above[0] + 1),
-                *(request.folder, request.budget, context.now),
+                *(request.folder, budget, context.now),
             )
             rows = yield from ask(f"SELECT {_COLUMNS} FROM orchestrator_run WHERE id = ?", id)  # noqa: S608
             return _run(rows[0])
@@ -168,21 +204,37 @@ class OrchestratorStore:
         return steps
 
     async def _terminate(self, request: TerminateRun, caller: SlotCaller) -> Run:
+        """With all runs below it, also when it has finished itself."""
         run = await self._require(request.id, caller)
-        if run.state in UNFINISHED:
-            self._engine().end(run.id, f"{caller.name} ended it")
-        return await self._tables.carry_out(request, caller, _answer_with(run))
+        async with self._lock_key(request, caller):
+            if await self._is_answered(request, caller):
+                return await self._repeat(request, caller)
+            if run.state in UNFINISHED:
+                self._engine().end(run.id, f"{caller.name} ended it")
+            await self._end_tree(run, f"{caller.name} ended the run that began it")
+            return await self._tables.carry_out(request, caller, _answer_with(run))
+
+    async def _end_tree(self, run: Run, reason: str) -> None:
+        """Ends the runs below this one that have not finished."""
+        for id, _ in await self._tables.in_thread(self._timeline.query, _TREE, (run.id,)):
+            if id != run.id and (await self._read_run(id)).state in UNFINISHED:
+                self._engine().end(id, reason)
 
     async def _take(self, request: TakeChanges, caller: SlotCaller) -> Run:
+        await self._require(request.id, caller)
+        # One after the other: a merge and a drop of the same changes never meet.
+        async with self._lock_key(request, caller), self._lock("run", request.id):
+            if await self._is_answered(request, caller):
+                return await self._repeat(request, caller)
+            return await self._take_once(request, caller)
+
+    async def _take_once(self, request: TakeChanges, caller: SlotCaller) -> Run:
         run = await self._require(request.id, caller)
-        if not await self._find_answer(caller, request.key):
-            if run.state in UNFINISHED:
-                raise SlotError("orchestrator", "conflict", f"The run {run.id} has not finished", hint="End it first")
-            if run.outcome != "pending":
-                raise SlotError(
-                    "orchestrator", "conflict", f"The changes of the run {run.id} are {run.outcome} already"
-                )
-            await self._settle(run, request, caller)
+        if run.state in UNFINISHED:
+            raise SlotError("orchestrator", "conflict", f"The run {run.id} has not finished", hint="End it first")
+        if run.outcome != "pending":
+            raise SlotError("orchestrator", "conflict", f"The changes of the run {run.id} are {run.outcome} already")
+        await self._settle(run, request, caller)
         outcome = "merged" if request.how == "merge" else "dropped"
 
         def steps(_request: TakeChanges, _context: CallContext) -> Steps[Run]:
@@ -208,22 +260,19 @@ class OrchestratorStore:
     # Reading
 
     async def _list(self, request: ListRuns, caller: SlotCaller) -> RunPage:
-        if not 1 <= request.limit <= MAX_PAGE:
-            raise _invalid(f"limit is {request.limit}; it must be between 1 and {MAX_PAGE}")
+        before = check_page(request)
         parent = request.parent if caller.session is None else caller.session
-        found: RunPage = await self._tables.in_thread(self._select, request, parent)
+        found: RunPage = await self._tables.in_thread(self._select, request, parent, before)
         return found
 
-    def _select(self, request: ListRuns, parent: str | None) -> RunPage:
+    def _select(self, request: ListRuns, parent: str | None, before: int | None) -> RunPage:
         where, values = ["1 = 1"], list[Any]()
         if parent is not None:
             where, values = [*where, "parent = ?"], [*values, parent]
         if request.active:
             where, values = [*where, f"state IN {places(UNFINISHED)}"], [*values, *UNFINISHED]
-        if request.cursor is not None:
-            if not (request.cursor.isascii() and request.cursor.isdigit() and len(request.cursor) < 19):
-                raise _invalid("The cursor is a number")
-            where, values = [*where, "number < ?"], [*values, int(request.cursor)]
+        if before is not None:
+            where, values = [*where, "number < ?"], [*values, before]
         rows = self._timeline.query(
             f"SELECT {_COLUMNS}, number FROM orchestrator_run WHERE {' AND '.join(where)}"  # noqa: S608
             " ORDER BY number DESC LIMIT ?",
@@ -256,21 +305,23 @@ class OrchestratorStore:
         if run.outcome != "pending" or run.state in UNFINISHED:
             return RunChanges(run, ())
         try:
-            return RunChanges(run, await self._engine().compare(run.id))
+            files, total = await self._engine().compare(run.id)
+            return RunChanges(run, files, total)
         except FreeholdError as error:
             raise _of_family(error) from error
 
     async def _require(self, id: str, caller: SlotCaller) -> Run:
         """The run with what it has cost. A session sees its own runs only. Raises `orchestrator.not-found`."""
-        rows = await self._tables.in_thread(
-            self._timeline.query,
-            f"SELECT {_COLUMNS} FROM orchestrator_run WHERE id = ?",  # noqa: S608
-            (id,),
-        )
-        if not rows or (caller.session is not None and rows[0][5] != caller.session):
-            raise SlotError(
-                "orchestrator", "not-found", f"There is no run {id[:40]!a}", hint="freehold runs lists them"
-            )
+        run = await self._read_run(id)
+        if caller.session is not None and run.parent != caller.session:
+            raise no_run(id)
+        return run
+
+    async def _read_run(self, id: str) -> Run:
+        sql = f"SELECT {_COLUMNS} FROM orchestrator_run WHERE id = ?"  # noqa: S608
+        rows = await self._tables.in_thread(self._timeline.query, sql, (id,))
+        if not rows:
+            raise no_run(id)
         return _run(rows[0])
 
     # Limits and costs
@@ -280,6 +331,13 @@ class OrchestratorStore:
             return self._timeline.query(statement.sql, statement.parameters)
 
         _check_bounds(run_steps(self._count_active(caller), read))
+
+    def _lock(self, *what: str) -> asyncio.Lock:
+        return self._locks.setdefault(what, asyncio.Lock())
+
+    def _lock_key(self, request: SlotWrite[Any], caller: SlotCaller) -> AbstractAsyncContextManager[object]:
+        """Two requests with one key come one after the other: the effect is before the answer is stored."""
+        return nullcontext() if request.key is None else self._lock("key", caller.name, request.key)
 
     def _count_active(self, caller: SlotCaller) -> Steps[tuple[int, int, int]]:
         """How many runs have not finished, how many of them are the caller's, and how deep the caller is itself."""
@@ -295,14 +353,19 @@ class OrchestratorStore:
         return (all_ or (0,))[0], (own or (0,))[0], 0 if above is None else above[0]
 
     async def _measure_costs(self, id: str) -> float:
-        """What the run and all below it have cost. That is stored, also with the runs above it."""
+        """What the run and all below it have cost. That is stored, also with the runs above it.
+
+        Without end where the price of a request is not known, so that no budget allows it; then what is known is stored.
+        """
         total = 0.0
-        above = await self._tables.in_thread(self._timeline.query, _ABOVE, (id,))
+        above = await self._tables.in_thread(self._timeline.query, _ABOVE, ((await self._read_run(id)).session,))
         for one in dict.fromkeys((id, *(row[0] for row in above))):
             tree = await self._tables.in_thread(self._timeline.query, _TREE, (one,))
-            cost = sum([await self._engine().cost_of(session) for _, session in tree])
+            costs = [await self._engine().cost_of(session) for _, session in tree]
+            cost = sum(each.known for each in costs)
             await self._tables.in_thread(self._change, "UPDATE orchestrator_run SET cost = ? WHERE id = ?", (cost, one))
-            total = cost if one == id else total
+            if one == id:
+                total = cost if all(each.is_whole for each in costs) else math.inf
         return total
 
     # Stored by the engine
@@ -325,36 +388,68 @@ class OrchestratorStore:
                 if is_over:
                     tx.append("orchestrator.finished", {"id": id, "state": news.state})
 
-    async def _try_to_end_lost(self) -> bool:
-        try:
-            await self._end_lost()
-        except FreeholdError as error:
-            # The keeper starts, for example.
-            log.info("runs of before wait: %s", error.message)
-            return False
-        return True
-
-    async def _end_lost(self) -> None:
+    async def _end_lost(self) -> bool:
+        """Ends what a former process left. Whether there is nothing left to do: one that fails does not hold up others."""
         if self._box.engine is None:
-            return
-        sql = f"SELECT id FROM orchestrator_run WHERE state IN {places(UNFINISHED)}"  # noqa: S608
+            return False
+        sql, is_over = f"SELECT id FROM orchestrator_run WHERE state IN {places(UNFINISHED)}", True  # noqa: S608
         for (id,) in await self._tables.in_thread(self._timeline.query, sql, UNFINISHED):
             if id not in self._begun:
-                changes: ChangeCounts = await self._box.engine.salvage(id)
-                await self._measure_costs(id)
-                news = ChildReport(state="ended", error=LOST, changes=changes)
-                await self._tables.in_thread(self._store_report, id, news)
-                self._note_changed()
+                is_over = await self._try_to_end(self._box.engine, id) and is_over
+        return is_over
+
+    async def _try_to_end(self, engine: RunEngine, id: str) -> bool:
+        try:
+            changes: ChangeCounts = await engine.salvage(id)
+            await self._measure_costs(id)
+            news = ChildReport(state="ended", error=LOST, changes=changes)
+            await self._tables.in_thread(self._store_report, id, news)
+        except FreeholdError as error:
+            # The keeper starts, for example.
+            log.info("a run of before waits: %s", error.message, extra={"run": id})
+            return False
+        self._note_changed()
+        return True
+
+    async def _tidy(self, now: float) -> None:
+        """Drops changes that nobody has taken for long, and forgets runs of long ago."""
+        sql = "SELECT id FROM orchestrator_run WHERE outcome = 'pending' AND finished < ?"
+        for (id,) in await self._tables.in_thread(self._timeline.query, sql, (now - KEPT_CHANGES,)):
+            try:
+                async with self._lock("run", id):
+                    await self._drop_old(id)
+            except FreeholdError as error:
+                log.info("old changes of a run wait: %s", error.message, extra={"run": id})
+        forget = "DELETE FROM orchestrator_run WHERE outcome != 'pending' AND finished < ?"
+        await self._tables.in_thread(self._change, forget, (now - KEPT_RUNS,))
+
+    async def _drop_old(self, id: str) -> None:
+        run = await self._read_run(id)
+        if run.outcome == "pending":
+            await self._engine().drop(id)
+            await self._tables.in_thread(self._store_dropped, run)
+            self._note_changed()
+
+    def _store_dropped(self, run: Run) -> None:
+        with self._timeline.transaction() as tx:
+            tx.execute("UPDATE orchestrator_run SET outcome = 'dropped' WHERE id = ?", (run.id,))
+            tx.append(TakeChanges.event, TakeChanges(run.id, "drop").describe(run))
 
     def _change(self, sql: str, parameters: tuple[Any, ...]) -> None:
         with self._timeline.transaction() as tx:
             tx.execute(sql, parameters)
 
-    async def _find_answer(self, caller: SlotCaller, key: str | None) -> bool:
-        if key is None:
+    async def _is_answered(self, request: SlotWrite[Any], caller: SlotCaller) -> bool:
+        """Whether this key was used before. Asked before the effect, so that a key that is wrong has none."""
+        if request.key is None:
             return False
+        check_key("orchestrator", request.key)
         sql = "SELECT at FROM orchestrator_answer WHERE caller = ? AND key = ?"
-        return bool(await self._tables.in_thread(self._timeline.query, sql, (caller.name, key)))
+        return bool(await self._tables.in_thread(self._timeline.query, sql, (caller.name, request.key)))
+
+    async def _repeat(self, request: RunWrite, caller: SlotCaller) -> Run:
+        """The stored answer. Nothing else happens, also for another request with this key."""
+        return await self._tables.carry_out(request, caller, lambda *_: expect_answer("orchestrator"))
 
     def _engine(self) -> RunEngine:
         if self._box.engine is None:
@@ -367,11 +462,11 @@ class OrchestratorStore:
 
 
 _ABOVE = """
-    WITH RECURSIVE above(id, parent) AS (
-        SELECT id, parent FROM orchestrator_run WHERE id = ?
-        UNION SELECT run.id, run.parent FROM orchestrator_run run JOIN above ON run.session = above.parent
+    WITH RECURSIVE above(id, parent, budget) AS (
+        SELECT id, parent, budget FROM orchestrator_run WHERE session = ?
+        UNION SELECT run.id, run.parent, run.budget FROM orchestrator_run run JOIN above ON run.session = above.parent
     )
-    SELECT id FROM above
+    SELECT id, budget FROM above
 """
 _TREE = """
     WITH RECURSIVE below(id, session) AS (
@@ -417,6 +512,22 @@ def _check_spawn(request: SpawnRun) -> None:
         parts = folder.strip("/").split("/")
         if len(folder) > MAX_FOLDER or folder.startswith("/") or not folder.isprintable() or ".." in parts:
             raise _invalid(f"{folder[:80]!a} is not a folder of the workspace", "Such as site, or . for all of it")
+
+
+def check_page(request: ListRuns) -> int | None:
+    """The number before which the page begins."""
+    if not 1 <= request.limit <= MAX_PAGE:
+        raise _invalid(f"limit is {request.limit}; it must be between 1 and {MAX_PAGE}")
+    cursor = request.cursor
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise _invalid("The cursor is a number")
+    return int(cursor)
+
+
+def no_run(id: str) -> SlotError:
+    return SlotError("orchestrator", "not-found", f"There is no run {id[:40]!a}", hint="freehold runs lists them")
 
 
 def _invalid(message: str, hint: str = "") -> SlotError:

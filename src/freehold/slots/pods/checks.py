@@ -7,6 +7,8 @@ from freehold.slots.errors import SlotError
 from freehold.slots.pods.contract import MAX_DEPTH, MAX_MEDIA, MAX_NAME, MAX_PATH
 
 _MEDIA = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
+RESERVED_ENDINGS = (".acl", ".acr", ".meta")
+"""Names by which Solid servers keep who may reach a document, and what is known about it."""
 VARIANT = "$."
 """In the name of a file, what follows is its media type. See `files`."""
 
@@ -39,6 +41,8 @@ def check_path(path: str) -> tuple[str, ...]:
     for name in names:
         if name in ("", ".", "..") or len(name.encode("utf-8", "surrogatepass")) > MAX_NAME:
             raise invalid(f"{path[:200]!a} is not a path: each part has 1 to {MAX_NAME} bytes, and is not . or ..")
+        if name.lower().endswith(RESERVED_ENDINGS):
+            raise invalid(f"{name[:80]!a} is kept for servers: who may reach a document is not a document")
         if not name.isprintable() or "\\" in name or VARIANT in name or name.startswith(".freehold-"):
             raise invalid(
                 f"{name[:80]!a} cannot be the name of a document", "Use printable characters without \\ and $."
@@ -73,8 +77,3 @@ def check_pattern(media: str) -> str:
 
 def media_matches(pattern: str, media: str | None) -> bool:
     return media is not None and fnmatchcase(media, pattern)
-
-
-def is_inside(folder: str, path: str) -> bool:
-    """Whether a path is a folder or in it. `notes/` holds `notes/a`, not `notesx`."""
-    return path.startswith(folder) or path == folder.removesuffix("/")

@@ -5,6 +5,7 @@ document `note` of the type text/plain, and `x$.application%2Fx-own` has a type 
 """
 
 import asyncio
+import errno
 import fcntl
 import hashlib
 import os
@@ -229,6 +230,8 @@ class PodFiles:
         except SlotError:
             raise
         except OSError as error:
+            if error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
+                raise invalid("The path, or its media type, is too long for this file system") from error
             raise slot_unavailable("pods", f"{error.strerror or error}") from error
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any, get_args
 
-from freehold.slots.contract import CallContext, SlotCall
+from freehold.slots.contract import CallContext, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError
 from freehold.slots.pods.checks import check_folder, invalid
 from freehold.slots.pods.contract import (
     MAX_PAGE,
+    AccessAct,
     AccessMode,
     AccessPage,
     GrantAccess,
@@ -19,10 +20,15 @@ from freehold.slots.pods.contract import (
     RevokeAccess,
 )
 from freehold.slots.statement import Steps, ask
+from freehold.timeline import Transaction
 
 MAX_AGENT = 100
-MAX_ACCESSES = 100_000
-"""How many accesses are remembered."""
+MAX_ACCESSES, MAX_REFUSALS = 100_000, 10_000
+"""How many accesses are remembered, and how many that were refused: these do not push out what was read."""
+SAME_SECONDS = 600.0
+"""The same access by the same caller is remembered once in this time, with its last moment."""
+PRUNE_EVERY = 256
+"""Accesses after which those beyond the limits are forgotten."""
 
 
 def grant_access(request: GrantAccess, context: CallContext) -> Steps[GrantList]:
@@ -79,7 +85,7 @@ def list_access(request: ListAccess, context: CallContext) -> Steps[AccessPage]:
 
 def find_mode(grants: tuple[PodGrant, ...], path: str) -> AccessMode | None:
     """The most that these grants allow for a path."""
-    modes = {one.mode for one in grants if path.startswith(one.folder) or path == one.folder.removesuffix("/")}
+    modes = {one.mode for one in grants if path.startswith(one.folder)}
     return "write" if "write" in modes else "read" if modes else None
 
 
@@ -101,6 +107,20 @@ def _require_owner(context: CallContext) -> None:
 def _check_agent(agent: str) -> None:
     if not 0 < len(agent) <= MAX_AGENT or not agent.isprintable():
         raise invalid(f"The name of an agent has 1 to {MAX_AGENT} printable characters")
+
+
+def remember_access(tx: Transaction, caller: SlotCaller, act: AccessAct, path: str, now: float) -> None:
+    """Bounded, however often and whatever an agent tries."""
+    same = "who = ? AND path = ? AND act = ? AND at > ?"
+    tx.execute(f"DELETE FROM pods_access WHERE {same}", (caller.name, path, act, now - SAME_SECONDS))  # noqa: S608
+    added = tx.execute(
+        "INSERT INTO pods_access (at, who, agent, act, path) VALUES (?, ?, ?, ?, ?)",
+        (now, caller.name, caller.agent, act, path),
+    )
+    if (added.lastrowid or 0) % PRUNE_EVERY == 0:
+        for kind, most in (("= 'refused'", MAX_REFUSALS), ("<> 'refused'", MAX_ACCESSES)):
+            first = f"SELECT number FROM pods_access WHERE act {kind} ORDER BY number DESC LIMIT 1 OFFSET ?"  # noqa: S608
+            tx.execute(f"DELETE FROM pods_access WHERE act {kind} AND number <= ({first})", (most,))  # noqa: S608
 
 
 STEPS_OF_CALL: dict[type[SlotCall[Any]], Callable[[Any, CallContext], Steps[Any]]] = {

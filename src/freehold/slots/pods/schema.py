@@ -14,4 +14,5 @@ STEPS = (
     CREATE INDEX pods_access_agent ON pods_access (agent, number);
     """
     + answers_table("pods"),
+    "CREATE INDEX pods_access_same ON pods_access (who, path, act, at)",
 )

@@ -22,10 +22,14 @@ from freehold.slots.settings import ExternalSettings
 
 TIMEOUT = 4.0
 MAX_LISTING = 16 * 1024 * 1024
+MAX_DIGITS = 15
+"""Of a size that a server tells."""
 LDP = "http://www.w3.org/ns/ldp#"
 _MEDIA = "http://www.w3.org/ns/iana/media-types/"
 _MODIFIED = "http://purl.org/dc/terms/modified"
 _SIZE = "http://www.w3.org/ns/posix/stat#size"
+UNQUOTED = "/!~*'()"
+"""What stands for itself in an address, as in JavaScript: a server signs and lists addresses in that form only."""
 _CONTAINERS = frozenset({f"{LDP}Container", f"{LDP}BasicContainer"})
 _SETTINGS = ("url", "issuer", "client_id", "client_secret", "privacy")
 
@@ -75,7 +79,9 @@ class SolidServer:
         answer = _require(await self._send("GET", path), path)
         content = answer.content
         media = answer.headers.get("content-type", "application/octet-stream").partition(";")[0].strip().lower()
-        return DocumentInfo(path, media, answer.headers.get("etag"), len(content), _modified(answer)), content
+        return DocumentInfo(
+            path, media, answer.headers.get("etag"), len(content), read_modified(answer.headers)
+        ), content
 
     async def list_folder(self, folder: str) -> list[DocumentInfo]:
         answer = _require(await self._send("GET", folder, accept="application/ld+json"), folder)
@@ -85,7 +91,7 @@ class SolidServer:
             graph = None
         if not isinstance(graph, list):
             raise slot_unavailable("pods", "the listing of a folder is not JSON-LD")
-        return _read_listing(graph, self._url(folder), folder)
+        return read_listing(graph, self._url(folder), folder)
 
     async def write(self, path: str, media: str, content: bytes, *, if_match: str | None, is_new: bool) -> DocumentInfo:
         headers = {"content-type": media}
@@ -100,8 +106,8 @@ class SolidServer:
         etag = answer.headers.get("etag")
         if etag is None:
             asked = _require(await self._send("HEAD", path), path)
-            return DocumentInfo(path, media, asked.headers.get("etag"), len(content), _modified(asked))
-        return DocumentInfo(path, media, etag, len(content), _modified(answer))
+            return DocumentInfo(path, media, asked.headers.get("etag"), len(content), read_modified(asked.headers))
+        return DocumentInfo(path, media, etag, len(content), read_modified(answer.headers))
 
     async def patch_n3(self, path: str, patch: str, *, if_match: str | None) -> DocumentInfo:
         headers = {"content-type": "text/n3", **({} if if_match is None else {"if-match": if_match})}
@@ -126,9 +132,8 @@ class SolidServer:
         async def look() -> DocumentInfo:
             answer = _require(await self._send("HEAD", path), path)
             media = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-            size = answer.headers.get("content-length", "")
-            number = int(size) if size.isdigit() else None
-            return DocumentInfo(path, media, answer.headers.get("etag"), number, _modified(answer))
+            size = read_size(answer.headers.get("content-length"))
+            return DocumentInfo(path, media, answer.headers.get("etag"), size, read_modified(answer.headers))
 
         info = await look()
         if info.etag == etag:
@@ -138,7 +143,7 @@ class SolidServer:
         return info
 
     def _url(self, path: str) -> str:
-        return self._base + quote(path, safe="/")
+        return self._base + quote(path, safe=UNQUOTED)
 
     async def _send(
         self,
@@ -196,7 +201,7 @@ def _require(answer: SolidReply, path: str) -> SolidReply:
     raise slot_unavailable("pods", f"the server answered {status} {answer.reason}".strip())
 
 
-def _read_listing(graph: list[Any], base: str, folder: str) -> list[DocumentInfo]:
+def read_listing(graph: list[Any], base: str, folder: str) -> list[DocumentInfo]:
     nodes = _merge_nodes(graph)
     found = []
     for member in nodes.get(base, {}).get(f"{LDP}contains", []):
@@ -217,7 +222,7 @@ def _read_listing(graph: list[Any], base: str, folder: str) -> list[DocumentInfo
                 path if not is_folder or path.endswith("/") else f"{path}/",
                 None if is_folder else media,
                 None,
-                int(size) if not is_folder and str(size).isdigit() else None,
+                None if is_folder else read_size(size),
                 _moment(modified),
             )
         )
@@ -232,7 +237,7 @@ def _merge_nodes(graph: list[Any]) -> dict[str, dict[str, list[Any]]]:
             merged = nodes.setdefault(node["@id"], {})
             for name, values in node.items():
                 if isinstance(values, list):
-                    merged[name] = [*merged.get(name, []), *values]
+                    merged.setdefault(name, []).extend(values)
     return nodes
 
 
@@ -241,15 +246,21 @@ def _value(node: Mapping[str, Any], name: str) -> Any:
     return values[0].get("@value") if isinstance(values, list) and values and isinstance(values[0], dict) else None
 
 
+def read_size(value: object) -> int | None:
+    """A size as a server tells it; None for what is no number, or one that nothing has."""
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else None
+
+
 def _moment(text: object) -> float | None:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
-def _modified(answer: SolidReply) -> float | None:
+def read_modified(headers: Mapping[str, str]) -> float | None:
     try:
-        return parsedate_to_datetime(answer.headers.get("last-modified", "")).timestamp()
-    except ValueError:
+        return parsedate_to_datetime(headers.get("last-modified", "")).timestamp()
+    except (ValueError, OverflowError):
         return None

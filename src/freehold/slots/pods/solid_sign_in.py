@@ -49,7 +49,7 @@ class SolidSignIn(httpx2.Auth):
             if time.monotonic() > self._ends:
                 if not self._endpoint:
                     answer = yield httpx2.Request("GET", f"{self._issuer}.well-known/openid-configuration")
-                    self._endpoint = _read_endpoint(await _read_json(answer))
+                    self._endpoint = _read_endpoint(await _read_json(answer), self._issuer)
                 asked = httpx2.Request(
                     "POST",
                     self._endpoint,
@@ -81,7 +81,8 @@ class SolidSignIn(httpx2.Auth):
         token, life = answer.get("access_token"), answer.get("expires_in", 0)
         if not isinstance(token, str) or not token or not isinstance(life, int | float):
             raise SignInFailed("the answer has no token")
-        self._token, self._ends = token, time.monotonic() + max(0.0, min(float(life), MAX_LIFE) - EARLY)
+        # First the smaller one: a number of many digits is no float.
+        self._token, self._ends = token, time.monotonic() + max(0.0, float(min(life, MAX_LIFE)) - EARLY)
 
 
 async def _read_json(answer: httpx2.Response) -> dict[str, Any]:
@@ -95,8 +96,11 @@ async def _read_json(answer: httpx2.Response) -> dict[str, Any]:
     return found
 
 
-def _read_endpoint(found: dict[str, Any]) -> str:
+def _read_endpoint(found: dict[str, Any], issuer: str) -> str:
+    """Where tokens are given out. A server elsewhere cannot have the credentials sent to a program of this machine."""
     endpoint = found.get("token_endpoint")
     if not isinstance(endpoint, str) or not is_safe(endpoint):
         raise SignInFailed("the server names no encrypted address for tokens")
+    if urlsplit(endpoint).hostname in HERE and urlsplit(issuer).hostname not in HERE:
+        raise SignInFailed("the server names an address of this machine for tokens")
     return endpoint

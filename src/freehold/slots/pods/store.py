@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+from freehold.slots.answers import expect_answer
 from freehold.slots.contract import CallContext, Record, Reply, SlotCall, SlotCaller, SlotWrite
 from freehold.slots.errors import SlotError
 from freehold.slots.pods.backend import PodBackend
@@ -45,7 +46,7 @@ from freehold.slots.pods.contract import (
     PodRecords,
     PutDocument,
 )
-from freehold.slots.pods.grants import MAX_ACCESSES, STEPS_OF_CALL, find_mode
+from freehold.slots.pods.grants import STEPS_OF_CALL, find_mode, remember_access
 from freehold.slots.pods.json_patch import patch_json
 from freehold.slots.pods.schema import STEPS
 from freehold.slots.statement import Steps
@@ -184,7 +185,8 @@ class PodStore:
 
     async def _store_answer(self, request: SlotWrite[Any], caller: SlotCaller, done: Any) -> Any:
         def answer(_request: object, _context: CallContext) -> Steps[Any]:
-            yield from ()
+            if done is None:
+                yield from expect_answer("pods")
             return done
 
         return await self._tables.carry_out(request, caller, answer)
@@ -300,11 +302,7 @@ class PodStore:
 
     def _remember(self, caller: SlotCaller, act: AccessAct, path: str) -> None:
         with self._timeline.transaction() as tx:
-            cursor = tx.execute(
-                "INSERT INTO pods_access (at, who, agent, act, path) VALUES (?, ?, ?, ?, ?)",
-                (time.time(), caller.name, caller.agent, act, path),
-            )
-            tx.execute("DELETE FROM pods_access WHERE number <= ?", ((cursor.lastrowid or 0) - MAX_ACCESSES,))
+            remember_access(tx, caller, act, path, time.time())
 
 
 def _require_owner(caller: SlotCaller) -> None:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -47,9 +48,11 @@ def find_private(text: str, user: MachineUser = MachineUser()) -> list[PrivatePa
     found.sort(key=lambda part: (part.start - part.end, part.start))
     kept: list[PrivatePart] = []
     for part in found:
-        if all(part.end <= other.start or other.end <= part.start for other in kept):
-            kept.append(part)
-    return sorted(kept, key=lambda part: part.start)
+        place = bisect_left(kept, part.start, key=lambda other: other.start)
+        after_one = place == 0 or kept[place - 1].end <= part.start
+        if after_one and (place == len(kept) or part.end <= kept[place].start):
+            kept.insert(place, part)
+    return kept
 
 
 def find_known_secrets(text: str) -> bool:
@@ -119,7 +122,9 @@ def _find_assigned(text: str) -> Iterator[tuple[int, int]]:
 def _find_random(text: str) -> Iterator[tuple[int, int]]:
     public = [match.span() for match in _PUBLIC.finditer(text)]
     for match in _WORD.finditer(text):
-        if _looks_random(match[0]) and not any(start <= match.start() < end for start, end in public):
+        before = bisect_right(public, match.start(), key=lambda span: span[0]) - 1
+        is_public = before >= 0 and match.start() < public[before][1]
+        if not is_public and _looks_random(match[0]):
             yield match.span()
 
 
@@ -206,9 +211,10 @@ def _find_patterns(text: str) -> Iterator[Span]:
 
 
 _MAIL = re.compile(
-    r"(?:(?<=mailto:)|(?<![\w.+/:@-]))[A-Za-z0-9][\w.+'-]{0,63}"
+    r"(?<![\w.+/@-])[^\W_][\w.+'-]{0,63}"
     r"(?:@|\s?[\[({]\s?(?:at|AT|@|ät)\s?[\])}]\s?)"
-    r"(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}(?:\.|\s?[\[({]\s?(?:dot|DOT|punkt|\.)\s?[\])}]\s?)){1,5}[A-Za-z]{2,24}(?![\w-]|/|:[\w/])"
+    r"(?:[^\W_][^\W_]{0,40}(?:-[^\W_]{1,40}){0,5}(?:\.|\s?[\[({]\s?(?:dot|DOT|punkt|\.)\s?[\])}]\s?)){1,5}[^\W\d_]{2,24}"
+    r"(?![\w-]|\.[^\W_]|/[\w~]|:[^\W\d]|:[~/])"
 )
 _PHONE = re.compile(
     r"(?<![\w.,:#/+-])(?<!\d )"
@@ -216,11 +222,14 @@ _PHONE = re.compile(
     r"|\(\d{3}\)[ -]?\d{3}[ -]\d{4}"
     r"|\d{3}[-. ]\d{3}[-. ]\d{4}"
     r"|0\d{2,4}[ /-]\d{3,4}(?:[ -]?\d{2,4}){1,2}"
+    r"|01[567]\d{8,9}"
     r"|00\d{1,3}[ /-]?\d(?:[ /-]?\d){6,11})"
     r"(?![\w-]|\.\d|,\d|:\d)"
 )
-_CARD = re.compile(r"(?<![\w.-])(?:\d[ -]?){13,18}\d(?![\w-]|\.\d)")
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
+_CARD = re.compile(r"(?<![\w.-])(?:\d[ ./_\n-]?){13,18}\d(?![\w-]|\.\d)")
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.IGNORECASE
+)
 _STREET_WORDS = "Street|Str|Road|Rd|Lane|Avenue|Ave|Drive|Boulevard|Blvd|Court|Square|Terrace|Crescent|Close"
 _STREET = re.compile(
     rf"(?<![\w.-])\d{{1,5}}[A-Za-z]? (?:[A-Z][\w'’-]{{1,30}} ){{1,3}}(?:{_STREET_WORDS})\b\.?(?:,? [A-Z][\w-]+(?: [A-Z]{{1,2}}\d\w? ?\d[A-Z]{{2}}| \d{{5}})?)?"
@@ -313,7 +322,7 @@ def passes_luhn(digits: str) -> bool:
 
 
 def _is_iban(text: str) -> bool:
-    bare = re.sub(r"[ -]", "", text)
+    bare = re.sub(r"[ -]", "", text).upper()
     if _IBAN_LENGTHS.get(bare[:2]) != len(bare):
         return False
     turned = bare[4:] + bare[:4]

@@ -25,6 +25,10 @@ _WORDS: dict[PrivateKind, str] = {
     "address": "an address",
 }
 MAX_DEPTH = 64
+MADE_HERE = frozenset({"id", "cursor", "known", "etag"})
+"""Names that a slot makes itself, of digits and letters. They are looked through for known secrets only."""
+MOSTLY_TEXT = 0.85
+"""The share of printable characters from which on a document counts as text in a strange encoding."""
 LONG_NUMBER = 10**11
 """From here on a number can be that of a card or a phone."""
 
@@ -70,6 +74,10 @@ class PrivacyFilter:
         def check(text: str, field: str) -> str:
             if find_known_secrets(text):
                 named.append(Sighting("secret", field))
+            elif field not in MADE_HERE:
+                # Each part of a path by itself, as a person reads it.
+                words = text.replace("/", " ")
+                named.extend(Sighting(part.kind, field) for part in find_private(words, self._user))
             return text
 
         def change(text: str, field: str) -> str:
@@ -79,9 +87,11 @@ class PrivacyFilter:
                 return text
             replaced.update(part.kind for part in parts)
             given = self._pseudonyms.replace([(part.kind, text[part.start : part.end]) for part in parts], time.time())
-            for part, name in zip(reversed(parts), reversed(given), strict=True):
-                text = text[: part.start] + name + text[part.end :]
-            return text
+            pieces, reached = [], 0
+            for part, name in zip(parts, given, strict=True):
+                pieces += [text[reached : part.start], name]
+                reached = part.end
+            return "".join([*pieces, text[reached:]])
 
         try:
             cleaned = _change_call(request, change, check)
@@ -221,8 +231,15 @@ def _change_bytes(value: bytes, change: ChangeText, field: str) -> bytes:
     except UnicodeDecodeError:
         text, is_text = "", False
     if not is_text:
-        if find_known_secrets(value.replace(b"\0", b"").decode("utf-8", "ignore")):
+        readable = value.replace(b"\0", b"").decode("utf-8", "ignore")
+        if find_known_secrets(readable) or (_is_mostly_text(value, readable) and change(readable, field) != readable):
             raise _HiddenSecretError(field)
         return value
     changed = change(text, field)
     return value if changed == text else changed.encode("utf-8")
+
+
+def _is_mostly_text(value: bytes, readable: str) -> bool:
+    """Whether it is text in another encoding, or with a few bytes that are none."""
+    shown = sum(one.isprintable() or one in "\n\r\t" for one in readable)
+    return shown >= MOSTLY_TEXT * max(1, len(value) - value.count(0))

@@ -1,32 +1,49 @@
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import type { Bead, BeadDetails, BeadWork } from "../../client/api";
 import { request } from "../../client/http";
 import { useResource } from "../../data/resource";
 import { Dialog } from "../../ui/Dialog";
 import { formatDateTime, secondsOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
+import { PlainText } from "../../ui/PlainText";
 import { followLink, sessionPath } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
-import { changeText, concernsBoard, holderText, relationsOf, workText } from "./board.logic";
+import { changeText, concernsBoard, holderText, isSessionHere, readLabels, relationsOf, workText } from "./board.logic";
 
 interface BeadDialogProps {
   bead: Bead;
   titleOf: (id: string) => string;
+  onChange: () => void;
   onClose: () => void;
 }
 
 /** Everything about an item: description, relations, sessions with their changes, comments, history. */
-export function BeadDialog({ bead, titleOf, onClose }: BeadDialogProps) {
+export function BeadDialog({ bead, titleOf, onChange, onClose }: BeadDialogProps) {
   const path = `/v1/slots/beads/items/${encodeURIComponent(bead.id)}`;
   const live = { topic: "timeline", durable: true, concerns: concernsBoard, delay: 150 };
   const details = useResource<BeadDetails>(path, live);
   const changes = useResource<BeadWork[]>(bead.sessions.length === 0 ? null : `${path}/changes`, live);
   const shown = details.value?.bead ?? bead;
+  const [isEditing, setIsEditing] = useState(false);
+  const saved = () => {
+    setIsEditing(false);
+    details.reload();
+    onChange();
+  };
   return (
     <Dialog title={visibleText(shown.title)} onClose={onClose} wide>
       <div className="beads-details">
         {details.problem && <Notice problem={details.problem} action={{ label: "Try again", run: details.reload }} />}
-        {shown.description !== "" && <p className="beads-text">{visibleText(shown.description)}</p>}
+        {isEditing && (
+          <EditForm
+            bead={shown}
+            path={path}
+            onDone={saved}
+            onFail={details.fail}
+            onCancel={() => setIsEditing(false)}
+          />
+        )}
+        {!isEditing && shown.description !== "" && <PlainText text={shown.description} label="Description" />}
         <dl className="facts">
           {relationsOf(shown, details.value, titleOf).map(([name, text]) => (
             <div key={name}>
@@ -38,11 +55,15 @@ export function BeadDialog({ bead, titleOf, onClose }: BeadDialogProps) {
             <div>
               <dt>Sessions</dt>
               <dd>
-                {shown.sessions.map((id) => (
-                  <a key={id} href={sessionPath(id)} onClick={(event) => followLink(event, sessionPath(id))}>
-                    {id}{" "}
-                  </a>
-                ))}
+                {shown.sessions.map((id) =>
+                  isSessionHere(id) ? (
+                    <a key={id} href={sessionPath(id)} onClick={(event) => followLink(event, sessionPath(id))}>
+                      {id}{" "}
+                    </a>
+                  ) : (
+                    <span key={id}>{id} </span>
+                  ),
+                )}
               </dd>
             </div>
           )}
@@ -75,7 +96,7 @@ export function BeadDialog({ bead, titleOf, onClose }: BeadDialogProps) {
                 <p className="quiet">
                   {holderText(one.author)}, {formatDateTime(secondsOf(one.at))}
                 </p>
-                <p className="beads-text">{visibleText(one.text)}</p>
+                <PlainText text={one.text} label="Comment" />
               </li>
             ))}
           </ul>
@@ -91,12 +112,17 @@ export function BeadDialog({ bead, titleOf, onClose }: BeadDialogProps) {
             ))}
           </ul>
         </section>
+      </div>
+      {!isEditing && (
         <div className="dialog-foot">
+          <button type="button" onClick={() => setIsEditing(true)}>
+            Edit
+          </button>
           <button type="button" onClick={onClose}>
             Done
           </button>
         </div>
-      </div>
+      )}
     </Dialog>
   );
 }
@@ -138,6 +164,82 @@ function CommentForm({ path, onDone, onFail }: CommentFormProps) {
       <button type="submit" disabled={isBusy || text.trim() === ""}>
         Comment
       </button>
+    </form>
+  );
+}
+
+interface EditFormProps extends CommentFormProps {
+  bead: Bead;
+  onCancel: () => void;
+}
+
+/** Changes what an item says. It is refused when somebody else has changed the item meanwhile. */
+function EditForm({ bead, path, onDone, onFail, onCancel }: EditFormProps) {
+  const [title, setTitle] = useState(bead.title);
+  const [description, setDescription] = useState(bead.description);
+  const [priority, setPriority] = useState(bead.priority);
+  const [labels, setLabels] = useState(bead.labels.join(", "));
+  const [version] = useState(bead.version);
+  const [isBusy, setIsBusy] = useState(false);
+  const first = useRef<HTMLInputElement>(null);
+  useEffect(() => first.current?.focus(), []);
+
+  async function submit(event: FormEvent) {
+    event.preventDefault();
+    setIsBusy(true);
+    try {
+      const body = { title: title.trim(), description, priority, labels: readLabels(labels), version };
+      await request(path, { method: "PATCH", body });
+      onDone();
+    } catch (error) {
+      onFail(error);
+    } finally {
+      setIsBusy(false);
+    }
+  }
+
+  return (
+    <form className="beads-close" onSubmit={(event) => void submit(event)}>
+      <label>
+        Title
+        <input ref={first} value={title} maxLength={500} onChange={(event) => setTitle(event.target.value)} />
+      </label>
+      <label>
+        Description
+        <textarea
+          rows={4}
+          maxLength={20000}
+          value={description}
+          onChange={(event) => setDescription(event.target.value)}
+        />
+      </label>
+      <label>
+        Priority
+        <select value={priority} onChange={(event) => setPriority(Number(event.target.value))}>
+          {[0, 1, 2, 3, 4].map((one) => (
+            <option key={one} value={one}>
+              {one === 0 ? "0, first" : one === 4 ? "4, last" : one}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Labels
+        <input
+          placeholder="house, urgent"
+          maxLength={2000}
+          value={labels}
+          onChange={(event) => setLabels(event.target.value)}
+        />
+      </label>
+      <div className="dialog-foot">
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+        <button type="submit" className="primary" disabled={isBusy || title.trim() === ""}>
+          Save
+        </button>
+      </div>
     </form>
   );
 }

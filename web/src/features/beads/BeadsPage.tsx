@@ -1,21 +1,30 @@
-import { type DragEvent, type FormEvent, useState } from "react";
+import { type DragEvent, type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
 import type { Bead, BeadPage, BeadSession } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
 import { useResource } from "../../data/resource";
-import { Notice } from "../../ui/Notice";
 import { go } from "../../ui/route";
+import { useNarrowScreen } from "../../ui/useNarrowScreen";
+import { SlotPage } from "../slots/SlotPage";
 import { BeadCard } from "./BeadCard";
 import { BeadDialog } from "./BeadDialog";
-import { actionForMove, type BoardAction, COLUMNS, type Column, columnItems, concernsBoard } from "./board.logic";
+import {
+  actionForMove,
+  type BoardAction,
+  COLUMNS,
+  type Column,
+  columnBeside,
+  columnItems,
+  concernsBoard,
+  MAX_ITEMS,
+} from "./board.logic";
 import { CloseDialog } from "./CloseDialog";
 import "./beads.css";
 
 const ITEMS = "/v1/slots/beads/items";
-const LIMIT = 200;
 const RELOAD_DELAY = 100;
 
 function useColumn(column: Column) {
-  return useResource<BeadPage>(`${ITEMS}?status=${column}&limit=${LIMIT}`, {
+  return useResource<BeadPage>(`${ITEMS}?status=${column}&limit=${MAX_ITEMS[column]}`, {
     topic: "timeline",
     durable: true,
     concerns: concernsBoard,
@@ -31,12 +40,23 @@ export default function BeadsPage() {
   const [dragged, setDragged] = useState<Bead | null>(null);
   const [closing, setClosing] = useState<Bead | null>(null);
   const [opened, setOpened] = useState<Bead | null>(null);
+  const isNarrow = useNarrowScreen();
+  /** On a narrow screen one column is shown. */
+  const [chosen, setChosen] = useState<Column>("open");
+  const board = useRef<HTMLDivElement>(null);
+  /** The item that keys have moved. It gets the focus where it arrives. */
+  const moved = useRef<string | null>(null);
   const titles = new Map(
     Object.values(lists).flatMap((list) => (list.value?.beads ?? []).map((one) => [one.id, one.title])),
   );
   const titleOf = (id: string) => titles.get(id) ?? id;
   const problem = failure ?? lists.open.problem ?? lists.in_progress.problem ?? lists.closed.problem;
-  const isOff = problem?.code === "beads.disabled";
+
+  useEffect(() => {
+    const title = titleButtons(board.current).find((one) => one.dataset["bead"] === moved.current);
+    if (moved.current === null || title === undefined || title === document.activeElement) return;
+    if (document.activeElement === document.body) title.focus();
+  });
 
   function reload() {
     setFailure(null);
@@ -71,6 +91,25 @@ export default function BeadsPage() {
     });
   }
 
+  /** Arrows go through the items; with Shift they move one to the column beside it. */
+  function handleKeys(event: KeyboardEvent) {
+    const direction = ARROWS[event.key];
+    const here = event.target as HTMLElement;
+    const bead = Object.values(lists)
+      .flatMap((list) => list.value?.beads ?? [])
+      .find((one) => one.id === here.dataset["bead"]);
+    if (direction === undefined || bead === undefined) return;
+    event.preventDefault();
+    if (event.shiftKey && direction.across !== 0) {
+      const to = columnBeside(bead.status, direction.across);
+      const action = to === undefined ? null : actionForMove(bead, to);
+      moved.current = bead.id;
+      if (action !== null && !isBusy) act(bead, action);
+      return;
+    }
+    stepFrom(here, board.current, direction);
+  }
+
   const create = (title: string) => run(async () => void (await request(ITEMS, { method: "POST", body: { title } })));
   const close = (bead: Bead, reason: string, evidence: string | null) =>
     run(async () => {
@@ -80,45 +119,46 @@ export default function BeadsPage() {
     });
 
   return (
-    <div className="column beads">
-      <header className="head">
-        <h1>Work</h1>
-        <p className="quiet">Items for you and your agents.</p>
-      </header>
-      {problem && !isOff && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {isOff && (
-        <p className="empty">
-          Work items are off. To turn them on, set <code>slots.beads = "local"</code> in freehold.toml and restart
-          Freehold.
-        </p>
-      )}
-      {!isOff && <NewItem busy={isBusy} onCreate={create} />}
-      {!isOff && (
-        <div className="beads-board">
+    <SlotPage slot="beads" className="beads" problem={problem} loaded={lists.open.value !== null} onRetry={reload}>
+      <NewItem busy={isBusy} onCreate={create} />
+      {isNarrow && (
+        <div className="tabs beads-tabs" role="group" aria-label="Column">
           {COLUMNS.map(({ column, title }) => (
-            <BoardColumn
-              key={column}
-              title={title}
-              page={lists[column].value}
-              column={column}
-              accepts={dragged !== null && actionForMove(dragged, column) !== null}
-              titleOf={titleOf}
-              busy={isBusy}
-              onOpen={setOpened}
-              onDrag={setDragged}
-              onDrop={() => {
-                const action = dragged === null ? null : actionForMove(dragged, column);
-                if (dragged !== null && action !== null) act(dragged, action);
-                setDragged(null);
-              }}
-              onAct={act}
-            />
+            <button key={column} type="button" aria-pressed={column === chosen} onClick={() => setChosen(column)}>
+              {title} {lists[column].value !== null && countText(lists[column].value)}
+            </button>
           ))}
         </div>
       )}
-      {opened && <BeadDialog bead={opened} titleOf={titleOf} onClose={() => setOpened(null)} />}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: it hears the keys of the titles, which are buttons */}
+      <div className="beads-board" ref={board} onKeyDown={handleKeys}>
+        {COLUMNS.filter(({ column }) => !isNarrow || column === chosen).map(({ column, title }) => (
+          <BoardColumn
+            key={column}
+            title={title}
+            page={lists[column].value}
+            failed={problem !== null}
+            column={column}
+            accepts={dragged !== null && actionForMove(dragged, column) !== null}
+            titleOf={titleOf}
+            busy={isBusy}
+            onOpen={setOpened}
+            onDrag={setDragged}
+            onDrop={() => {
+              const action = dragged === null ? null : actionForMove(dragged, column);
+              if (dragged !== null && action !== null) act(dragged, action);
+              setDragged(null);
+            }}
+            onAct={act}
+          />
+        ))}
+      </div>
+      <p className="quiet beads-keys">
+        Arrow keys go through the items. <kbd>Shift</kbd> <kbd>←</kbd> and <kbd>Shift</kbd> <kbd>→</kbd> move one.
+      </p>
+      {opened && <BeadDialog bead={opened} titleOf={titleOf} onChange={reload} onClose={() => setOpened(null)} />}
       {closing && <CloseDialog bead={closing} busy={isBusy} onCancel={() => setClosing(null)} onClose={close} />}
-    </div>
+    </SlotPage>
   );
 }
 
@@ -146,10 +186,42 @@ function NewItem({ busy, onCreate }: { busy: boolean; onCreate: (title: string) 
   );
 }
 
+const ARROWS: Record<string, Direction | undefined> = {
+  ArrowUp: { along: -1, across: 0 },
+  ArrowDown: { along: 1, across: 0 },
+  ArrowLeft: { along: 0, across: -1 },
+  ArrowRight: { along: 0, across: 1 },
+};
+
+/** How many items a column has; with a plus when not all are here. */
+const countText = ({ beads, cursor }: BeadPage) => (cursor === null ? `${beads.length}` : `${beads.length}+`);
+
+interface Direction {
+  along: -1 | 0 | 1;
+  across: -1 | 0 | 1;
+}
+
+const titleButtons = (within: Element | null | undefined) => [
+  ...(within?.querySelectorAll<HTMLButtonElement>("button[data-bead]") ?? []),
+];
+
+/** Moves the focus to the next item of the column, or to the item at the same place of the column beside it. */
+function stepFrom(here: HTMLElement, board: HTMLElement | null, { along, across }: Direction) {
+  const columns = [...(board?.querySelectorAll("section") ?? [])].map(titleButtons);
+  const column = columns.findIndex((titles) => titles.includes(here as HTMLButtonElement));
+  const place = columns[column]?.indexOf(here as HTMLButtonElement) ?? 0;
+  if (along !== 0) columns[column]?.[place + along]?.focus();
+  let next = column + across;
+  while (across !== 0 && columns[next]?.length === 0) next += across;
+  if (across !== 0) (columns[next]?.[place] ?? columns[next]?.at(-1))?.focus();
+}
+
 interface BoardColumnProps {
   title: string;
   column: Column;
   page: BeadPage | null;
+  /** Why nothing is shown is told above the board. */
+  failed: boolean;
   accepts: boolean;
   titleOf: (id: string) => string;
   busy: boolean;
@@ -160,7 +232,7 @@ interface BoardColumnProps {
 }
 
 function BoardColumn(props: BoardColumnProps) {
-  const { title, column, page, accepts, titleOf, busy, onOpen, onDrag, onDrop, onAct } = props;
+  const { title, column, page, failed, accepts, titleOf, busy, onOpen, onDrag, onDrop, onAct } = props;
   const items = page === null ? [] : columnItems(page.beads, column);
 
   function allowDrop(event: DragEvent) {
@@ -175,9 +247,9 @@ function BoardColumn(props: BoardColumnProps) {
       onDrop={onDrop}
     >
       <h2>
-        <span id={`board-${column}`}>{title}</span> {page !== null && <span className="quiet">{items.length}</span>}
+        <span id={`board-${column}`}>{title}</span> {page !== null && <span className="quiet">{countText(page)}</span>}
       </h2>
-      {page === null && (
+      {page === null && !failed && (
         <p className="quiet" role="status">
           Loading…
         </p>
@@ -196,10 +268,12 @@ function BoardColumn(props: BoardColumnProps) {
           />
         ))}
       </ul>
-      {page !== null && page.beads.length > items.length && (
-        <p className="quiet">Older items: freehold beads --status {column}</p>
+      {page !== null && page.cursor !== null && (
+        <p className="quiet beads-more">
+          {column === "closed" ? `The last ${items.length} are shown.` : `The first ${items.length} are shown.`} All of
+          them: <code>freehold beads --status {column}</code>
+        </p>
       )}
-      {page !== null && page.cursor !== null && <p className="quiet">The first {LIMIT} items are shown.</p>}
     </section>
   );
 }

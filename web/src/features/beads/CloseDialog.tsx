@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from "react";
 import type { Bead } from "../../client/api";
 import { Dialog } from "../../ui/Dialog";
+import { visibleText } from "../../ui/visibleText";
 import { needsEvidence } from "./board.logic";
 
 interface CloseDialogProps {
@@ -22,7 +23,7 @@ export function CloseDialog({ bead, busy, onCancel, onClose }: CloseDialogProps)
   }
 
   return (
-    <Dialog title={`Close “${bead.title}”`} onClose={onCancel}>
+    <Dialog title={`Close “${visibleText(bead.title)}”`} onClose={onCancel}>
       <form className="beads-close" onSubmit={submit}>
         <label>
           Reason
@@ -30,7 +31,7 @@ export function CloseDialog({ bead, busy, onCancel, onClose }: CloseDialogProps)
         </label>
         {needsEvidence(bead) && (
           <label>
-            Evidence: what shows that it is done
+            Evidence: what shows that it is done, such as a test that passes
             <textarea
               rows={4}
               value={evidence}
@@ -39,7 +40,7 @@ export function CloseDialog({ bead, busy, onCancel, onClose }: CloseDialogProps)
             />
           </label>
         )}
-        <div className="beads-actions">
+        <div className="dialog-foot">
           <button type="button" onClick={onCancel}>
             Cancel
           </button>

@@ -4,11 +4,13 @@ import {
   actionForMove,
   actionsOf,
   changeText,
+  columnBeside,
   columnItems,
   concernsBoard,
   holderText,
-  MAX_CLOSED,
+  isSessionHere,
   needsEvidence,
+  readLabels,
   relationsOf,
   workText,
 } from "./board.logic";
@@ -49,13 +51,20 @@ test("what can be begun is before what is blocked, and the important before the 
   expect(columnItems(items, "open").map((one) => one.id)).toEqual(["c", "b", "a"]);
 });
 
-test("the closed column shows the last ones", () => {
-  const items = Array.from({ length: MAX_CLOSED + 5 }, (_, n) =>
-    bead(`${n}`, { status: "closed", closed: `2026-01-01T00:00:${String(n).padStart(2, "0")}Z` }),
-  );
-  const shown = columnItems(items, "closed");
-  expect(shown.length).toBe(MAX_CLOSED);
-  expect(shown[0]?.id).toBe(`${MAX_CLOSED + 4}`);
+test("in the closed column the last closed is first", () => {
+  const items = [1, 3, 2].map((n) => bead(`${n}`, { status: "closed", closed: `2026-01-01T00:00:0${n}Z` }));
+  expect(columnItems(items, "closed").map((one) => one.id)).toEqual(["3", "2", "1"]);
+});
+
+test("columns have neighbours", () => {
+  expect(columnBeside("open", 1)).toBe("in_progress");
+  expect(columnBeside("open", -1)).toBeUndefined();
+  expect(columnBeside("closed", 1)).toBeUndefined();
+});
+
+test("labels are separated by commas, each once", () => {
+  expect(readLabels(" house, urgent,,house ")).toEqual(["house", "urgent"]);
+  expect(readLabels(" ")).toEqual([]);
 });
 
 test("a blocked item cannot be begun", () => {
@@ -78,6 +87,17 @@ test.each([
 test("closing what an agent has worked on needs evidence", () => {
   expect(needsEvidence(bead("a"))).toBe(false);
   expect(needsEvidence(bead("a", { sessions: ["s"] }))).toBe(true);
+});
+
+test("who acts from another Freehold is told by the token, and has no page here", () => {
+  const names = ["neighbour:owner", "neighbour:token:a/session:1", "token:laptop/owner", "token:laptop/session:1"];
+  expect(names.map(holderText)).toEqual([
+    "another Freehold",
+    "another Freehold",
+    "token laptop",
+    "an agent by token laptop",
+  ]);
+  expect(["a1", "token:laptop/a1", "neighbour:a1"].map(isSessionHere)).toEqual([true, false, false]);
 });
 
 test("holders are told in words", () => {
@@ -110,4 +130,7 @@ test("what a session changed and what happened to an item are told in words", ()
   expect(workText(work)).toBe("1 file added, 2 files changed");
   expect(workText({ ...work, added: 0, changed: 0 })).toBe("No files changed");
   expect(changeText({ version: 1, at: "", who: "owner", action: "need_added", fields: {} })).toBe("You: need added");
+  expect(changeText({ version: 1, at: "", who: "owner", action: "updated", fields: { title: "a", priority: 1 } })).toBe(
+    "You: updated title, priority",
+  );
 });

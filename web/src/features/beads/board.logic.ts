@@ -9,18 +9,26 @@ export const COLUMNS: readonly { column: Column; title: string }[] = [
   { column: "closed", title: "Closed" },
 ];
 
-/** How many closed items are shown. The others are in `freehold beads --all`. */
-export const MAX_CLOSED = 20;
+/** How many items a column shows. `freehold beads --status` lists all of them. */
+export const MAX_ITEMS: Record<Column, number> = { open: 200, in_progress: 200, closed: 20 };
 
 /** The items of a column: what can be begun before what is blocked, then by priority and age. Closed ones by recency. */
 export function columnItems(beads: readonly Bead[], column: Column): Bead[] {
   const found = beads.filter((bead) => bead.status === column);
-  if (column === "closed") {
-    return found.sort((a, b) => (b.closed ?? "").localeCompare(a.closed ?? "")).slice(0, MAX_CLOSED);
-  }
+  if (column === "closed") return found.sort((a, b) => (b.closed ?? "").localeCompare(a.closed ?? ""));
   return found.sort(
     (a, b) => Number(a.blocked) - Number(b.blocked) || a.priority - b.priority || a.created.localeCompare(b.created),
   );
+}
+
+/** The column beside one; undefined at the edge of the board. */
+export function columnBeside(column: Column, step: 1 | -1): Column | undefined {
+  return COLUMNS[COLUMNS.findIndex((one) => one.column === column) + step]?.column;
+}
+
+/** Labels as they are typed, separated by commas. */
+export function readLabels(text: string): string[] {
+  return [...new Set(text.split(",").map((label) => label.trim()))].filter((label) => label !== "");
 }
 
 export type BoardAction = "claim" | "release" | "close" | "reopen" | "work";
@@ -49,7 +57,16 @@ export function needsEvidence(bead: Bead): boolean {
 export function holderText(holder: string): string {
   if (holder === "owner") return "you";
   if (holder.startsWith("session:")) return "an agent";
-  return holder.startsWith("token:") ? `token ${holder.slice("token:".length)}` : holder;
+  if (holder.startsWith("neighbour:")) return "another Freehold";
+  if (!holder.startsWith("token:")) return holder;
+  const [token = "", ...actors] = holder.slice("token:".length).split("/");
+  const isAgent = actors.at(-1)?.startsWith("session:") === true;
+  return isAgent ? `an agent by token ${token}` : `token ${token}`;
+}
+
+/** Whether a session that worked on an item is one of this Freehold, so that there is a page of it. */
+export function isSessionHere(id: string): boolean {
+  return !id.includes("/") && !id.startsWith("neighbour:");
 }
 
 /** Whether an event of the timeline concerns the board. */
@@ -92,7 +109,8 @@ export function workText({ added, changed, removed }: BeadWork): string {
 }
 
 /** A line of the history of an item. */
-export function changeText({ who, action }: BeadChange): string {
+export function changeText({ who, action, fields }: BeadChange): string {
   const name = holderText(who);
-  return `${name.charAt(0).toUpperCase()}${name.slice(1)}: ${action.replaceAll("_", " ")}`;
+  const names = action === "updated" ? ` ${Object.keys(fields).join(", ")}` : "";
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)}: ${action.replaceAll("_", " ")}${names}`;
 }

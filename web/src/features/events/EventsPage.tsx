@@ -4,7 +4,8 @@ import { type Problem, problemOf, request } from "../../client/http";
 import { useResource } from "../../data/resource";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { formatDateTime } from "../../ui/format";
-import { Notice } from "../../ui/Notice";
+import { visibleText } from "../../ui/visibleText";
+import { SlotPage } from "../slots/SlotPage";
 import { dataText, deliveryText, newestFirst, shortType } from "./events.logic";
 import "./events.css";
 
@@ -20,7 +21,6 @@ export default function EventsPage() {
   const [failure, setFailure] = useState<Problem | null>(null);
   const [isBusy, setIsBusy] = useState(false);
   const problem = failure ?? events.problem ?? delivery.problem ?? dead.problem;
-  const isOff = problem?.code === "events.disabled";
 
   function reload() {
     setFailure(null);
@@ -41,22 +41,11 @@ export default function EventsPage() {
   }
 
   return (
-    <div className="column events">
-      <header className="head">
-        <h1>Events</h1>
-        <p className="quiet">What other programs are told.</p>
-      </header>
-      {problem && !isOff && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {isOff && (
-        <p className="empty">
-          Events are off. To turn them on, set <code>slots.events = "local"</code> in freehold.toml and restart
-          Freehold.
-        </p>
-      )}
-      {delivery.value && !isOff && (
-        <section className="card" aria-label="Delivery">
-          <p role="status">{deliveryText(delivery.value)}</p>
-          {delivery.value.error !== null && <p className="problem-text">{delivery.value.error}</p>}
+    <SlotPage slot="events" className="events" problem={problem} loaded={events.value !== null} onRetry={reload}>
+      {delivery.value && (
+        <section className="card events-delivery" aria-label="Delivery">
+          <p role="status">{visibleText(deliveryText(delivery.value))}</p>
+          {delivery.value.error !== null && <p className="problem-text">{visibleText(delivery.value.error)}</p>}
           {delivery.value.dropped > 0 && (
             <p className="problem-text">{delivery.value.dropped} events were dropped, because the log was full.</p>
           )}
@@ -65,32 +54,30 @@ export default function EventsPage() {
       {dead.value && dead.value.letters.length > 0 && (
         <DeadLetters letters={dead.value.letters} busy={isBusy} onChange={(act, chosen) => void change(act, chosen)} />
       )}
-      {!isOff && (
-        <section aria-labelledby="events-newest">
-          <h2 id="events-newest">Newest</h2>
-          {events.value === null && !problem && (
-            <p className="quiet" role="status">
-              Loading…
-            </p>
-          )}
-          {events.value?.events.length === 0 && <p className="empty">No events yet.</p>}
-          {/* The page scrolls, and keys need something to begin at. */}
-          <ul className="events-list" tabIndex={0} aria-labelledby="events-newest">
-            {newestFirst(events.value?.events ?? []).map((event) => (
-              <li key={event.sequence} className="card">
-                <p className="events-type">{shortType(event.type)}</p>
-                <p className="quiet events-facts">
-                  <time dateTime={event.time}>{formatDateTime(Date.parse(event.time) / 1000)}</time>
-                  <span>{event.actor}</span>
-                  {event.subject && <span>{event.subject}</span>}
-                </p>
-                <code className="events-data">{dataText(event)}</code>
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
-    </div>
+      <section aria-labelledby="events-newest">
+        <h2 id="events-newest">Newest</h2>
+        {events.value === null && !problem && (
+          <p className="quiet" role="status">
+            Loading…
+          </p>
+        )}
+        {events.value?.events.length === 0 && <p className="empty">No events yet.</p>}
+        {/* The page scrolls, and keys need something to begin at. */}
+        <ul className="events-list" tabIndex={0} aria-labelledby="events-newest">
+          {newestFirst(events.value?.events ?? []).map((event) => (
+            <li key={event.sequence} className="card">
+              <p className="events-type">{visibleText(shortType(event.type))}</p>
+              <p className="quiet events-facts">
+                <time dateTime={event.time}>{formatDateTime(Date.parse(event.time) / 1000)}</time>
+                <span>{visibleText(event.actor)}</span>
+                {event.subject && <span>{visibleText(event.subject)}</span>}
+              </p>
+              <code className="events-data">{visibleText(dataText(event))}</code>
+            </li>
+          ))}
+        </ul>
+      </section>
+    </SlotPage>
   );
 }
 
@@ -107,8 +94,12 @@ function DeadLetters({ letters, busy, onChange }: DeadLettersProps) {
       <ul className="events-list">
         {letters.map((letter) => (
           <li key={letter.sequence} className="card">
-            <p className="events-type">{shortType(letter.event.type)}</p>
-            <p className="problem-text">{letter.again ? "It is being sent again." : letter.error}</p>
+            <p className="events-type">{visibleText(shortType(letter.event.type))}</p>
+            <p className="quiet events-facts">
+              <time dateTime={letter.event.time}>{formatDateTime(Date.parse(letter.event.time) / 1000)}</time>
+              {letter.event.subject && <span>{visibleText(letter.event.subject)}</span>}
+            </p>
+            <p className="problem-text">{letter.again ? "It is being sent again." : visibleText(letter.error)}</p>
             <div className="events-actions">
               <button
                 type="button"

@@ -26,7 +26,7 @@ export function EditDialog({ memory, busy, onCancel, onSave }: EditDialogProps) 
           <textarea rows={6} maxLength={8000} value={text} onChange={(event) => setText(event.target.value)} />
         </label>
         <p className="quiet">Agents are told this as your word.</p>
-        <div className="memory-actions">
+        <div className="dialog-foot">
           <button type="button" onClick={onCancel}>
             Cancel
           </button>

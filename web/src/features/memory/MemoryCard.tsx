@@ -1,9 +1,13 @@
+import { useState } from "react";
 import type { Memory } from "../../client/api";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { formatDateTime, shorten } from "../../ui/format";
 import { go, sessionPath } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
-import { isQuoted, namespaceText, originText, usageText } from "./memory.logic";
+import { isQuoted, isUntrusted, namespaceText, originText, usageText } from "./memory.logic";
+
+/** How many characters of a memory are shown at first. */
+const MAX_SHOWN = 500;
 
 interface MemoryCardProps {
   memory: Memory;
@@ -15,11 +19,25 @@ interface MemoryCardProps {
 
 /** One memory: what it says, where it is from, when it was used, and what can be done with it. */
 export function MemoryCard({ memory, busy, onEdit, onPin, onForget }: MemoryCardProps) {
-  const about = shorten(memory.text, 60);
+  const about = visibleText(shorten(memory.text, 60));
+  const [isWhole, setIsWhole] = useState(false);
+  const isLong = memory.text.length > MAX_SHOWN && !isWhole;
   const session = memory.origin.session;
   return (
     <li className="card">
-      <p className={`memory-text${isQuoted(memory) ? " memory-quoted" : ""}`}>{visibleText(memory.text)}</p>
+      <p className={`memory-text${isQuoted(memory) ? " memory-quoted" : ""}`} dir="auto">
+        {visibleText(isLong ? shorten(memory.text, MAX_SHOWN) : memory.text)}
+      </p>
+      {isLong && (
+        <button
+          type="button"
+          className="text-button"
+          aria-label={`Show all of: ${about}`}
+          onClick={() => setIsWhole(true)}
+        >
+          Show all {memory.text.length.toLocaleString("en")} characters
+        </button>
+      )}
       <p className="quiet memory-facts">
         {memory.pinned && (
           <span className="chip" data-tone="leaf">
@@ -27,7 +45,14 @@ export function MemoryCard({ memory, busy, onEdit, onPin, onForget }: MemoryCard
           </span>
         )}
         <span>{namespaceText(memory.namespace)}</span>
-        <span className="memory-origin">{visibleText(originText(memory))}</span>
+        {isUntrusted(memory) ? (
+          <span className="chip" data-tone="amber">
+            {originText(memory)}
+          </span>
+        ) : (
+          <span>{originText(memory)}</span>
+        )}
+        {memory.origin.note !== null && <span className="memory-origin">{visibleText(memory.origin.note)}</span>}
         <time dateTime={memory.updated}>{formatDateTime(Date.parse(memory.updated) / 1000)}</time>
         <span>{usageText(memory)}</span>
         {memory.expires !== null && <span>forgotten {formatDateTime(Date.parse(memory.expires) / 1000)}</span>}
@@ -52,7 +77,12 @@ export function MemoryCard({ memory, busy, onEdit, onPin, onForget }: MemoryCard
           {memory.pinned ? "Unpin" : "Pin"}
         </button>
         {session !== null && (
-          <button type="button" className="small" onClick={() => go(sessionPath(session))}>
+          <button
+            type="button"
+            className="small"
+            aria-label={`Open session: ${about}`}
+            onClick={() => go(sessionPath(session))}
+          >
             Open session
           </button>
         )}

@@ -2,7 +2,8 @@ import { type FormEvent, useState } from "react";
 import type { Memory, MemoryPage as MemoryList, MemoryMatches, MemoryStatus } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
 import { useResource } from "../../data/resource";
-import { Notice } from "../../ui/Notice";
+import { visibleText } from "../../ui/visibleText";
+import { SlotPage } from "../slots/SlotPage";
 import { EditDialog } from "./EditDialog";
 import { MemoryCard } from "./MemoryCard";
 import { concernsMemory, mergePages, namespaceText, searchNote } from "./memory.logic";
@@ -24,7 +25,6 @@ export default function MemoryPage() {
   const [isBusy, setIsBusy] = useState(false);
   const [edited, setEdited] = useState<Memory | null>(null);
   const problem = failure ?? list.problem ?? status.problem;
-  const isOff = problem?.code === "memory.disabled";
 
   function reload() {
     setFailure(null);
@@ -81,63 +81,52 @@ export default function MemoryPage() {
 
   const shown = found === null ? (list.value?.memories ?? []) : found.matches.map((match) => match.memory);
   return (
-    <div className="column memory">
-      <header className="head">
-        <h1>Memory</h1>
-        <p className="quiet">What agents remember from earlier conversations.</p>
-      </header>
-      {problem && !isOff && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {isOff && (
-        <p className="empty">
-          Memory is off. To turn it on, set <code>slots.memory = "local"</code> in freehold.toml and restart Freehold.
+    <SlotPage slot="memory" className="memory" problem={problem} loaded={list.value !== null} onRetry={reload}>
+      <AddForm busy={isBusy} onAdd={add} />
+      <SearchForm
+        busy={isBusy}
+        namespaces={status.value?.namespaces.map((one) => one.name) ?? []}
+        namespace={namespace}
+        onNamespace={(chosen) => {
+          setNamespace(chosen);
+          setFound(null);
+        }}
+        onSearch={(asked) => {
+          setQuestion(asked);
+          void search(asked);
+        }}
+      />
+      {status.value?.problem && <p className="problem-text">{visibleText(status.value.problem)}</p>}
+      {found !== null && searchNote(found) !== null && <p className="quiet">{searchNote(found)}</p>}
+      {list.value === null && !problem && (
+        <p className="quiet" role="status">
+          Loading…
         </p>
       )}
-      {!isOff && (
-        <>
-          <AddForm busy={isBusy} onAdd={add} />
-          <SearchForm
+      {list.value !== null && shown.length === 0 && (
+        <p className="empty">{found === null ? "Nothing is remembered yet." : "Nothing is remembered about this."}</p>
+      )}
+      {shown.length > 0 && (
+        <p className="quiet memory-note">
+          Only what is from you is told to agents as your word. Everything else is quoted to them, with its origin.
+        </p>
+      )}
+      <ul className="memory-list" aria-label="Memories">
+        {shown.map((memory) => (
+          <MemoryCard
+            key={memory.id}
+            memory={memory}
             busy={isBusy}
-            namespaces={status.value?.namespaces.map((one) => one.name) ?? []}
-            namespace={namespace}
-            onNamespace={(chosen) => {
-              setNamespace(chosen);
-              setFound(null);
-            }}
-            onSearch={(asked) => {
-              setQuestion(asked);
-              void search(asked);
-            }}
+            onEdit={setEdited}
+            onPin={(one) => void change(one, "PATCH", { pinned: !one.pinned })}
+            onForget={(one) => void change(one, "DELETE")}
           />
-          {status.value?.problem && <p className="problem-text">{status.value.problem}</p>}
-          {found !== null && searchNote(found) !== null && <p className="quiet">{searchNote(found)}</p>}
-          {list.value === null && !problem && (
-            <p className="quiet" role="status">
-              Loading…
-            </p>
-          )}
-          {list.value !== null && shown.length === 0 && (
-            <p className="empty">
-              {found === null ? "Nothing is remembered yet." : "Nothing is remembered about this."}
-            </p>
-          )}
-          <ul className="memory-list" aria-label="Memories">
-            {shown.map((memory) => (
-              <MemoryCard
-                key={memory.id}
-                memory={memory}
-                busy={isBusy}
-                onEdit={setEdited}
-                onPin={(one) => void change(one, "PATCH", { pinned: !one.pinned })}
-                onForget={(one) => void change(one, "DELETE")}
-              />
-            ))}
-          </ul>
-          {found === null && list.value?.cursor && (
-            <button type="button" disabled={isBusy} onClick={() => void more()}>
-              Show more
-            </button>
-          )}
-        </>
+        ))}
+      </ul>
+      {found === null && list.value?.cursor && (
+        <button type="button" disabled={isBusy} onClick={() => void more()}>
+          Show more
+        </button>
       )}
       {edited && (
         <EditDialog
@@ -147,7 +136,7 @@ export default function MemoryPage() {
           onSave={(memory, text) => void change(memory, "PATCH", { text, version: memory.version })}
         />
       )}
-    </div>
+    </SlotPage>
   );
 }
 

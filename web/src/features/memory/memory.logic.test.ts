@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
 import type { Memory } from "../../client/api";
-import { concernsMemory, isQuoted, mergePages, namespaceText, originText, searchNote, usageText } from "./memory.logic";
+import {
+  concernsMemory,
+  isQuoted,
+  isUntrusted,
+  mergePages,
+  namespaceText,
+  originText,
+  searchNote,
+  usageText,
+} from "./memory.logic";
 
 function memory(id: string, fields: Partial<Memory> = {}): Memory {
   return {
@@ -22,7 +31,12 @@ function memory(id: string, fields: Partial<Memory> = {}): Memory {
 
 test("the origin is told in words, and only the owner's word is not quoted", () => {
   const web = memory("a", { origin: { kind: "web", session: "s", turn: 2, note: "https://example.com" } });
-  expect(originText(web)).toBe("from a web page: https://example.com");
+  expect(originText(web)).toBe("from a web page");
+  expect([web, memory("b"), memory("c", { origin: { ...web.origin, kind: "agent" } })].map(isUntrusted)).toEqual([
+    true,
+    false,
+    false,
+  ]);
   expect(originText(memory("b"))).toBe("from you");
   expect([web, memory("b")].map(isQuoted)).toEqual([true, false]);
 });

@@ -11,7 +11,12 @@ const ORIGINS: Record<Memory["origin"]["kind"], string> = {
 
 /** Where a memory comes from, in words. */
 export function originText({ origin }: Memory): string {
-  return `from ${ORIGINS[origin.kind]}${origin.note === null ? "" : `: ${origin.note}`}`;
+  return `from ${ORIGINS[origin.kind]}`;
+}
+
+/** What a tool or a web page said is marked: anybody may have written it. */
+export function isUntrusted({ origin }: Memory): boolean {
+  return origin.kind === "tool" || origin.kind === "web";
 }
 
 /** Only what the owner wrote is told to agents as the owner's word. */

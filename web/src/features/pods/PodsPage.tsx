@@ -5,8 +5,20 @@ import { useResource } from "../../data/resource";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { formatDateTime } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
-import { Notice } from "../../ui/Notice";
-import { accessText, addressOf, factsOf, folderText, isFolder, mergeEntries, nameOf, trailOf } from "./pods.logic";
+import { visibleText } from "../../ui/visibleText";
+import { SlotPage } from "../slots/SlotPage";
+import { DocumentDialog } from "./DocumentDialog";
+import {
+  accessText,
+  addressOf,
+  factsOf,
+  folderText,
+  isFolder,
+  isText,
+  mergeEntries,
+  nameOf,
+  trailOf,
+} from "./pods.logic";
 import "./pods.css";
 
 const PODS = "/v1/slots/pods";
@@ -23,9 +35,9 @@ export default function PodsPage() {
   const access = useResource<PodAccesses>(`${PODS}/access?limit=30`, { ...LIVE, pollInterval: 10_000 });
   const [failure, setFailure] = useState<Problem | null>(null);
   const [isBusy, setIsBusy] = useState(false);
+  const [read, setRead] = useState<Document | null>(null);
   const picker = useRef<HTMLInputElement>(null);
   const problem = failure ?? list.problem ?? grants.problem ?? access.problem;
-  const isOff = problem?.code === "pods.disabled";
 
   function reload() {
     setFailure(null);
@@ -69,90 +81,85 @@ export default function PodsPage() {
     run(() => request(`${PODS}/grants/revoke`, { method: "POST", body: { agent: one.agent, folder: one.folder } }));
 
   return (
-    <div className="column pods">
-      <header className="head">
-        <h1>Data</h1>
-        <p className="quiet">Your documents. An agent reaches only what you grant.</p>
-      </header>
-      {problem && !isOff && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {isOff ? (
-        <p className="empty">
-          Personal data is off. To turn it on, set <code>slots.pods = "local"</code> in freehold.toml and restart
-          Freehold.
-        </p>
-      ) : (
-        <>
-          <section aria-labelledby="pods-folder">
-            <div className="section-head">
-              <h2 id="pods-folder" className="pods-trail">
-                <button type="button" className="text-button" disabled={folder === ""} onClick={() => setFolder("")}>
-                  All documents
-                </button>
-                {trailOf(folder).map((one) => (
-                  <button
-                    key={one}
-                    type="button"
-                    className="text-button"
-                    disabled={one === folder}
-                    onClick={() => setFolder(one)}
-                  >
-                    {nameOf(one)}
-                  </button>
-                ))}
-              </h2>
-              <button type="button" className="small" disabled={isBusy} onClick={() => picker.current?.click()}>
-                <Icon name="upload" size={16} />
-                Add documents
+    <SlotPage slot="pods" className="pods" problem={problem} loaded={list.value !== null} onRetry={reload}>
+      <section aria-labelledby="pods-folder">
+        <div className="section-head">
+          <h2 id="pods-folder" className="pods-trail">
+            <button type="button" className="text-button" disabled={folder === ""} onClick={() => setFolder("")}>
+              All documents
+            </button>
+            {trailOf(folder).map((one) => (
+              <button
+                key={one}
+                type="button"
+                className="text-button"
+                disabled={one === folder}
+                onClick={() => setFolder(one)}
+              >
+                {visibleText(nameOf(one))}
               </button>
-              <input ref={picker} type="file" multiple hidden aria-label="Documents to add" onChange={upload} />
-            </div>
-            {list.value === null && !problem && (
-              <p className="quiet" role="status">
-                Loading…
-              </p>
-            )}
-            {list.value?.entries.length === 0 && <p className="empty">This folder is empty.</p>}
-            {list.value !== null && list.value.entries.length > 0 && (
-              <ul className="rows">
-                {list.value.entries.map((entry) => (
-                  <li key={entry.path}>
-                    <Entry entry={entry} busy={isBusy} onOpen={setFolder} onRemove={(one) => void remove(one)} />
-                  </li>
-                ))}
-              </ul>
-            )}
-            {list.value !== null && list.value.cursor !== null && (
-              <button type="button" className="pods-more" disabled={isBusy} onClick={() => void more()}>
-                Show more
-              </button>
-            )}
-          </section>
-          <Grants
-            grants={grants.value?.grants ?? []}
-            folder={folder}
-            busy={isBusy}
-            onGrant={(agent, mode) => void grant(agent, mode)}
-            onRevoke={(one) => void revoke(one)}
-          />
-          <section aria-labelledby="pods-access">
-            <h2 id="pods-access">Who reached what</h2>
-            {access.value?.entries.length === 0 && <p className="empty">Nobody but you has reached anything.</p>}
-            {access.value !== null && access.value.entries.length > 0 && (
-              <ul className="rows">
-                {access.value.entries.map((one) => (
-                  <li key={one.number} className="wrapping-row">
-                    <span className={one.act === "refused" ? "grow problem-text" : "grow"}>{accessText(one)}</span>
-                    <time className="quiet pods-facts" dateTime={one.at}>
-                      {formatDateTime(Date.parse(one.at) / 1000)}
-                    </time>
-                  </li>
-                ))}
-              </ul>
-            )}
-          </section>
-        </>
-      )}
-    </div>
+            ))}
+          </h2>
+          <button type="button" className="small" disabled={isBusy} onClick={() => picker.current?.click()}>
+            <Icon name="upload" size={16} />
+            Add documents
+          </button>
+          <input ref={picker} type="file" multiple hidden aria-label="Documents to add" onChange={upload} />
+        </div>
+        {list.value === null && !problem && (
+          <p className="quiet" role="status">
+            Loading…
+          </p>
+        )}
+        {list.value?.entries.length === 0 && <p className="empty">This folder is empty.</p>}
+        {list.value !== null && list.value.entries.length > 0 && (
+          <ul className="rows">
+            {list.value.entries.map((entry) => (
+              <li key={entry.path} className="wrapping-row">
+                <Entry
+                  entry={entry}
+                  busy={isBusy}
+                  onOpen={setFolder}
+                  onRead={setRead}
+                  onRemove={(one) => void remove(one)}
+                />
+              </li>
+            ))}
+          </ul>
+        )}
+        {list.value !== null && list.value.cursor !== null && (
+          <button type="button" className="pods-more" disabled={isBusy} onClick={() => void more()}>
+            Show more
+          </button>
+        )}
+      </section>
+      <Grants
+        grants={grants.value?.grants ?? []}
+        folder={folder}
+        busy={isBusy}
+        onGrant={(agent, mode) => void grant(agent, mode)}
+        onRevoke={(one) => void revoke(one)}
+      />
+      <section aria-labelledby="pods-access">
+        <h2 id="pods-access">Who reached what</h2>
+        {access.value?.entries.length === 0 && <p className="empty">Nobody but you has reached anything.</p>}
+        {access.value !== null && access.value.entries.length > 0 && (
+          <ul className="rows">
+            {access.value.entries.map((one) => (
+              <li key={one.number} className="wrapping-row">
+                <span className={one.act === "refused" ? "grow problem-text" : "grow"}>
+                  {visibleText(accessText(one))}
+                </span>
+                <time className="quiet pods-facts" dateTime={one.at}>
+                  {formatDateTime(Date.parse(one.at) / 1000)}
+                </time>
+              </li>
+            ))}
+          </ul>
+        )}
+      </section>
+      {read && <DocumentDialog entry={read} onClose={() => setRead(null)} />}
+    </SlotPage>
   );
 }
 
@@ -160,30 +167,46 @@ interface EntryProps {
   entry: Document;
   busy: boolean;
   onOpen: (folder: string) => void;
+  onRead: (entry: Document) => void;
   onRemove: (entry: Document) => void;
 }
 
-function Entry({ entry, busy, onOpen, onRemove }: EntryProps) {
-  const name = nameOf(entry.path);
+function Entry({ entry, busy, onOpen, onRead, onRemove }: EntryProps) {
+  const name = visibleText(nameOf(entry.path));
   return (
     <>
-      <Icon name={isFolder(entry) ? "folder" : "file"} />
-      <div className="grow">
-        {isFolder(entry) ? (
-          <button
-            type="button"
-            className="text-button pods-name"
-            aria-label={`Open ${name}`}
-            onClick={() => onOpen(entry.path)}
-          >
-            {name}
-          </button>
-        ) : (
-          <>
-            <span className="pods-name">{name}</span>
-            <p className="quiet">{factsOf(entry)}</p>
-          </>
-        )}
+      <div className="grow pods-entry">
+        <Icon name={isFolder(entry) ? "folder" : "file"} />
+        <div>
+          {isFolder(entry) ? (
+            <button
+              type="button"
+              className="text-button pods-name"
+              aria-label={`Open ${name}`}
+              onClick={() => onOpen(entry.path)}
+            >
+              {name}
+            </button>
+          ) : (
+            <>
+              {isText(entry) ? (
+                <button
+                  type="button"
+                  className="text-button pods-name"
+                  aria-label={`Read ${name}`}
+                  onClick={() => onRead(entry)}
+                >
+                  <bdi dir="ltr">{name}</bdi>
+                </button>
+              ) : (
+                <span className="pods-name">
+                  <bdi dir="ltr">{name}</bdi>
+                </span>
+              )}
+              <p className="quiet">{factsOf(entry)}</p>
+            </>
+          )}
+        </div>
       </div>
       {!isFolder(entry) && (
         <button
@@ -191,7 +214,7 @@ function Entry({ entry, busy, onOpen, onRemove }: EntryProps) {
           className="plain-button"
           title={`Download ${name}`}
           aria-label={`Download ${name}`}
-          onClick={() => void downloadAs(addressOf(entry.path), name)}
+          onClick={() => void downloadAs(addressOf(entry.path), nameOf(entry.path))}
         >
           <Icon name="download" />
         </button>
@@ -234,10 +257,10 @@ function Grants({ grants, folder, busy, onGrant, onRevoke }: GrantsProps) {
       {grants.length > 0 && (
         <ul className="rows">
           {grants.map((one) => (
-            <li key={`${one.agent} ${one.folder}`}>
+            <li key={`${one.agent} ${one.folder}`} className="wrapping-row">
               <span className="grow">
                 <strong>{one.agent}</strong> may {one.mode === "write" ? "read and write" : "read"}{" "}
-                {folderText(one.folder)}
+                <bdi>{visibleText(folderText(one.folder))}</bdi>
               </span>
               <button
                 type="button"
@@ -271,7 +294,7 @@ function Grants({ grants, folder, busy, onGrant, onRevoke }: GrantsProps) {
           <option value="write">read and write</option>
         </select>
         <button type="submit" disabled={busy || agent.trim() === ""}>
-          Grant access to {folderText(folder)}
+          Grant access to {visibleText(folderText(folder))}
         </button>
       </form>
     </section>

@@ -3,7 +3,7 @@ import type { PageDeclaration } from "../../ui/page";
 export const page: PageDeclaration = {
   path: "/pods",
   title: "Data",
-  icon: "folder",
+  icon: "person",
   key: "o",
   order: 10,
   slot: "pods",

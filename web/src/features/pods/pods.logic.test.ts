@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { PodAccess } from "../../client/api";
-import { accessText, addressOf, factsOf, folderText, mergeEntries, nameOf, trailOf } from "./pods.logic";
+import { accessText, addressOf, factsOf, folderText, isText, mergeEntries, nameOf, trailOf } from "./pods.logic";
 
 describe("pods", () => {
   it("knows the folders on the way", () => {
@@ -19,6 +19,15 @@ describe("pods", () => {
   it("names an entry by its last part", () => {
     expect(nameOf("a/b.txt")).toBe("b.txt");
     expect(nameOf("a/b/")).toBe("b/");
+  });
+
+  it("reads what is text and not too long", () => {
+    const one = { path: "a", media: "text/plain", etag: null, size: 2048, modified: null };
+    expect(isText(one)).toBe(true);
+    expect(isText({ ...one, media: "application/ld+json" })).toBe(true);
+    expect(isText({ ...one, media: "image/svg+xml" })).toBe(false);
+    expect(isText({ ...one, media: null })).toBe(false);
+    expect(isText({ ...one, size: 2_000_000 })).toBe(false);
   });
 
   it("encodes each part of an address", () => {

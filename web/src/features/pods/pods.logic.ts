@@ -31,6 +31,14 @@ export function isFolder(entry: Document): boolean {
   return entry.path.endsWith("/");
 }
 
+const MAX_READ = 1_000_000;
+
+/** Whether the page can show it: text of at most a megabyte. */
+export function isText({ media, size }: Document): boolean {
+  if (media === null || (size ?? 0) > MAX_READ) return false;
+  return media.startsWith("text/") || /^application\/(?:.*\+)?(?:json|xml|yaml|toml)$/.test(media);
+}
+
 /** The address of a document. Each part is encoded, and the slashes stay. */
 export function addressOf(path: string): string {
   return `/v1/slots/pods/data/${path.split("/").map(encodeURIComponent).join("/")}`;

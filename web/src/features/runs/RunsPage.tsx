@@ -1,18 +1,31 @@
 import { type FormEvent, useState } from "react";
-import type { FileChange, Run, RunChanges, RunPage } from "../../client/api";
+import type { AgentInfo, Run, RunChanges, RunPage, SpawnRun } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
 import { useResource } from "../../data/resource";
-import { Dialog } from "../../ui/Dialog";
-import { Notice } from "../../ui/Notice";
-import { go } from "../../ui/route";
-import { actionsOf, changesText, concernsRuns, type RunAction, type RunNode, stateText, treeOf } from "./runs.logic";
+import { ConfirmButton } from "../../ui/ConfirmButton";
+import { formatDateTime, secondsOf } from "../../ui/format";
+import { go, sessionPath } from "../../ui/route";
+import { visibleText } from "../../ui/visibleText";
+import { formatDollars } from "../models/usage.logic";
+import { SlotPage } from "../slots/SlotPage";
+import { ChangesDialog } from "./ChangesDialog";
+import {
+  actionsOf,
+  changesText,
+  concernsRuns,
+  costText,
+  type RunAction,
+  type RunNode,
+  stateText,
+  toneOf,
+  treeOf,
+} from "./runs.logic";
 import "./runs.css";
 
 const RUNS = "/v1/slots/orchestrator/runs";
 const LABELS: Record<RunAction, string> = {
   stop: "End",
   changes: "Show changes",
-  merge: "Merge",
   drop: "Drop changes",
 };
 
@@ -29,7 +42,6 @@ export default function RunsPage() {
   const [isBusy, setIsBusy] = useState(false);
   const [shown, setShown] = useState<RunChanges | null>(null);
   const problem = failure ?? list.problem;
-  const isOff = problem?.code === "orchestrator.disabled";
 
   function reload() {
     setFailure(null);
@@ -50,71 +62,120 @@ export default function RunsPage() {
     }
   }
 
+  const pathOf = (one: Run) => `${RUNS}/${encodeURIComponent(one.id)}`;
+  const show = async (one: Run) => setShown(await request<RunChanges>(`${pathOf(one)}/changes`));
+
+  /** A merge that would overwrite a change of others shows the changes instead. */
+  async function take(one: Run, how: "merge" | "drop", force = false) {
+    try {
+      await request(`${pathOf(one)}/changes`, { method: "POST", body: { how, force } });
+      setShown(null);
+    } catch (error) {
+      if (problemOf(error).code !== "orchestrator.conflict") throw error;
+      await show(one);
+    }
+  }
+
   function act(one: Run, action: RunAction) {
-    const path = `${RUNS}/${encodeURIComponent(one.id)}`;
     void run(async () => {
-      if (action === "stop") await request(`${path}/stop`, { method: "POST", body: {} });
-      else if (action === "changes") setShown(await request<RunChanges>(`${path}/changes`));
-      else await request(`${path}/changes`, { method: "POST", body: { how: action } });
+      if (action === "stop") await request(`${pathOf(one)}/stop`, { method: "POST", body: {} });
+      else if (action === "changes") await show(one);
+      else await take(one, action);
     });
   }
 
-  const spawn = (prompt: string, folder: string) =>
-    run(() => request(RUNS, { method: "POST", body: folder === "" ? { prompt } : { prompt, folder } }));
+  const spawn = (wanted: SpawnRun) => run(() => request(RUNS, { method: "POST", body: wanted }));
 
   return (
-    <div className="column runs">
-      <header className="head">
-        <h1>Runs</h1>
-        <p className="quiet">Agents that work in parallel, each in a computer and a copy of its own.</p>
-      </header>
-      {problem && !isOff && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {isOff ? (
-        <p className="empty">
-          Runs are off. To turn them on, set <code>slots.orchestrator = "local"</code> in freehold.toml and restart
-          Freehold.
+    <SlotPage slot="orchestrator" className="runs" problem={problem} loaded={list.value !== null} onRetry={reload}>
+      <NewRun busy={isBusy} onSpawn={spawn} />
+      {list.value === null && !problem && (
+        <p className="quiet" role="status">
+          Loading…
         </p>
-      ) : (
-        <>
-          <NewRun busy={isBusy} onSpawn={spawn} />
-          {list.value === null && !problem && (
-            <p className="quiet" role="status">
-              Loading…
-            </p>
-          )}
-          {list.value?.runs.length === 0 && <p className="empty">No runs yet.</p>}
-          <RunTree nodes={treeOf(list.value?.runs ?? [])} busy={isBusy} onAct={act} />
-        </>
       )}
-      {shown && <Changes changes={shown} onClose={() => setShown(null)} />}
-    </div>
+      {list.value?.runs.length === 0 && <p className="empty">No runs yet.</p>}
+      <RunTree nodes={treeOf(list.value?.runs ?? [])} busy={isBusy} onAct={act} />
+      {list.value !== null && list.value.cursor !== null && <p className="quiet">The last 100 runs are shown.</p>}
+      {shown && (
+        <ChangesDialog
+          changes={shown}
+          busy={isBusy}
+          onTake={(how, force) => void run(() => take(shown.run, how, force))}
+          onClose={() => setShown(null)}
+        />
+      )}
+    </SlotPage>
   );
 }
 
-function NewRun({ busy, onSpawn }: { busy: boolean; onSpawn: (prompt: string, folder: string) => Promise<boolean> }) {
+function NewRun({ busy, onSpawn }: { busy: boolean; onSpawn: (wanted: SpawnRun) => Promise<boolean> }) {
   const [prompt, setPrompt] = useState("");
   const [folder, setFolder] = useState("");
+  const [agent, setAgent] = useState("");
+  const [budget, setBudget] = useState("");
+  const [mayAsk, setMayAsk] = useState(true);
+  const agents = useResource<AgentInfo[]>("/v1/agents");
 
   async function submit(event: FormEvent) {
     event.preventDefault();
-    if (prompt.trim() !== "" && (await onSpawn(prompt.trim(), folder.trim()))) setPrompt("");
+    if (prompt.trim() === "") return;
+    const wanted: SpawnRun = { prompt: prompt.trim(), may_ask: mayAsk };
+    if (folder.trim() !== "") wanted.folder = folder.trim();
+    if (agent !== "") wanted.agent = agent;
+    if (budget !== "") wanted.budget = Number(budget);
+    if (await onSpawn(wanted)) setPrompt("");
   }
 
   return (
     <form className="runs-new" onSubmit={(event) => void submit(event)}>
-      <input
+      <textarea
+        className="runs-prompt"
         aria-label="Task"
         placeholder="Describe a task"
+        rows={2}
+        maxLength={100_000}
         value={prompt}
         onChange={(event) => setPrompt(event.target.value)}
       />
-      <input
-        aria-label="Folder to copy"
-        placeholder="Folder to copy, such as site"
-        maxLength={1000}
-        value={folder}
-        onChange={(event) => setFolder(event.target.value)}
-      />
+      <label>
+        Folder to copy
+        <input
+          placeholder="none, such as site"
+          maxLength={1000}
+          value={folder}
+          onChange={(event) => setFolder(event.target.value)}
+        />
+      </label>
+      <label>
+        Agent
+        <select value={agent} onChange={(event) => setAgent(event.target.value)}>
+          <option value="">default</option>
+          {(agents.value ?? [])
+            .filter((one) => one.problem === null)
+            .map((one) => (
+              <option key={one.name} value={one.name}>
+                {one.name}
+              </option>
+            ))}
+        </select>
+      </label>
+      <label>
+        Budget in dollars
+        <input
+          type="number"
+          min="0.01"
+          max="100000"
+          step="0.01"
+          placeholder="no limit"
+          value={budget}
+          onChange={(event) => setBudget(event.target.value)}
+        />
+      </label>
+      <label className="radio">
+        <input type="checkbox" checked={mayAsk} onChange={(event) => setMayAsk(event.target.checked)} />
+        It may ask you
+      </label>
       <button type="submit" className="primary" disabled={busy || prompt.trim() === ""}>
         Start run
       </button>
@@ -133,34 +194,7 @@ function RunTree({ nodes, busy, onAct }: RunTreeProps) {
     <ul className="runs-list">
       {nodes.map(({ run, below }) => (
         <li key={run.id}>
-          <div className="card">
-            <p className="runs-title">{run.title}</p>
-            <p className="quiet runs-facts">
-              <span>{stateText(run)}</span>
-              <span>{run.agent}</span>
-              {run.folder !== null && <span>copy of {run.folder}</span>}
-              {run.cost !== null && <span>cost {run.cost.toFixed(4)}</span>}
-              {changesText(run) !== "" && <span>{changesText(run)}</span>}
-            </p>
-            {run.error !== null && <p className="problem-text">{run.error}</p>}
-            <div className="runs-facts">
-              <button type="button" className="small" onClick={() => go(`/sessions?id=${run.session}`)}>
-                Open session
-              </button>
-              {actionsOf(run).map((action) => (
-                <button
-                  key={action}
-                  type="button"
-                  className="small"
-                  disabled={busy}
-                  aria-label={`${LABELS[action]}: ${run.title}`}
-                  onClick={() => onAct(run, action)}
-                >
-                  {LABELS[action]}
-                </button>
-              ))}
-            </div>
-          </div>
+          <RunCard run={run} busy={busy} onAct={onAct} />
           {below.length > 0 && <RunTree nodes={below} busy={busy} onAct={onAct} />}
         </li>
       ))}
@@ -168,25 +202,57 @@ function RunTree({ nodes, busy, onAct }: RunTreeProps) {
   );
 }
 
-function Changes({ changes, onClose }: { changes: RunChanges; onClose: () => void }) {
+function RunCard({ run, busy, onAct }: { run: Run; busy: boolean; onAct: RunTreeProps["onAct"] }) {
+  const title = visibleText(run.title);
   return (
-    <Dialog title={`Changes of “${changes.run.title}”`} onClose={onClose}>
-      {changes.files.length === 0 && <p className="empty">No changes.</p>}
-      {changes.files.map((file) => (
-        <ChangedFile key={file.path} file={file} />
-      ))}
-    </Dialog>
-  );
-}
-
-function ChangedFile({ file }: { file: FileChange }) {
-  return (
-    <section>
-      <h3 className="runs-title">
-        {file.path} <span className="quiet">{file.kind}</span>
-      </h3>
-      {file.conflict && <p className="problem-text">Others have changed this file too.</p>}
-      {file.diff !== null && <pre className="runs-diff">{file.diff}</pre>}
-    </section>
+    <div className="card">
+      <p className="runs-title" dir="auto">
+        {title}
+      </p>
+      <p className="quiet runs-facts">
+        <span className="chip" data-tone={toneOf(run)}>
+          {stateText(run)}
+        </span>
+        <span>{visibleText(run.agent)}</span>
+        <time dateTime={run.created}>{formatDateTime(secondsOf(run.created))}</time>
+        {run.folder !== null && <span>copy of {visibleText(run.folder)}</span>}
+        {costText(run, formatDollars) !== "" && <span>{costText(run, formatDollars)}</span>}
+        {changesText(run) !== "" && <span>{changesText(run)}</span>}
+      </p>
+      {run.error !== null && <p className="problem-text">{visibleText(run.error)}</p>}
+      <div className="runs-facts">
+        <button
+          type="button"
+          className="small"
+          aria-label={`Open session: ${title}`}
+          onClick={() => go(sessionPath(run.session))}
+        >
+          Open session
+        </button>
+        {actionsOf(run).map((action) =>
+          action === "drop" || action === "stop" ? (
+            <ConfirmButton
+              key={action}
+              label={LABELS[action]}
+              confirmLabel={`${LABELS[action]}?`}
+              name={`${LABELS[action]}: ${title}`}
+              disabled={busy}
+              onConfirm={() => onAct(run, action)}
+            />
+          ) : (
+            <button
+              key={action}
+              type="button"
+              className="small"
+              disabled={busy}
+              aria-label={`${LABELS[action]}: ${title}`}
+              onClick={() => onAct(run, action)}
+            >
+              {LABELS[action]}
+            </button>
+          ),
+        )}
+      </div>
+    </div>
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Run } from "../../client/api";
-import { actionsOf, changesText, concernsRuns, stateText, treeOf } from "./runs.logic";
+import { actionsOf, changesText, concernsRuns, costText, stateText, toneOf, treeOf } from "./runs.logic";
 
 function run(changes: Partial<Run>): Run {
   return {
@@ -36,9 +36,26 @@ describe("runs", () => {
 
   it("offers what can be done", () => {
     expect(actionsOf(run({ state: "working" }))).toEqual(["stop"]);
-    expect(actionsOf(run({ added: 1 }))).toEqual(["changes", "merge", "drop"]);
+    expect(actionsOf(run({ added: 1 }))).toEqual(["changes", "drop"]);
     expect(actionsOf(run({ added: 1, outcome: "merged" }))).toEqual([]);
     expect(actionsOf(run({ outcome: "none" }))).toEqual([]);
+  });
+
+  it("says what a run has cost, of how much", () => {
+    const dollars = (value: number) => `$${value}`;
+    expect(costText(run({}), dollars)).toBe("");
+    expect(costText(run({ budget: 2 }), dollars)).toBe("budget $2");
+    expect(costText(run({ cost: 1 }), dollars)).toBe("cost $1");
+    expect(costText(run({ cost: 1, budget: 2 }), dollars)).toBe("cost $1 of $2");
+  });
+
+  it("marks what needs the owner, and what failed", () => {
+    expect((["needs_you", "failed", "ended", "done"] as const).map((state) => toneOf(run({ state })))).toEqual([
+      "amber",
+      "alarm",
+      undefined,
+      "leaf",
+    ]);
   });
 
   it("says what a run has changed", () => {

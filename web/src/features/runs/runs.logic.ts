@@ -27,8 +27,20 @@ export function treeOf(runs: readonly Run[]): RunNode[] {
 
 export function stateText(run: Run): string {
   if (run.state === "needs_you") return "needs your answer";
-  if (run.state === "done") return "done";
   return run.state;
+}
+
+/** The color of the state. */
+export function toneOf(run: Run): "leaf" | "alarm" | "amber" | undefined {
+  if (run.state === "needs_you") return "amber";
+  if (run.state === "failed") return "alarm";
+  return run.state === "ended" ? undefined : "leaf";
+}
+
+/** What it has cost, of how much; empty when nothing is known. */
+export function costText(run: Run, format: (value: number) => string): string {
+  if (run.cost === null) return run.budget === null ? "" : `budget ${format(run.budget)}`;
+  return run.budget === null ? `cost ${format(run.cost)}` : `cost ${format(run.cost)} of ${format(run.budget)}`;
 }
 
 /** What it has changed, in words; empty when it has not finished or changed nothing. */
@@ -39,12 +51,12 @@ export function changesText(run: Run): string {
   return run.outcome === "pending" ? files : `${files}, ${run.outcome}`;
 }
 
-export type RunAction = "stop" | "changes" | "merge" | "drop";
+export type RunAction = "stop" | "changes" | "drop";
 
 /** What can be done with a run, in the order of the buttons. */
 export function actionsOf(run: Run): RunAction[] {
   if (!isFinished(run)) return ["stop"];
-  return run.outcome === "pending" && run.added + run.changed + run.removed > 0 ? ["changes", "merge", "drop"] : [];
+  return run.outcome === "pending" && run.added + run.changed + run.removed > 0 ? ["changes", "drop"] : [];
 }
 
 /** Whether an event of the timeline concerns the runs. */

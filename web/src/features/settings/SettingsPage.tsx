@@ -10,6 +10,7 @@ import { KillSwitchCard } from "../kill-switch/KillSwitchCard";
 import { BudgetsSection } from "../models/BudgetsSection";
 import { ModelsSection } from "../models/ModelsSection";
 import { signOut } from "../sign-in/signOut";
+import { SlotsSection } from "../slots/SlotsSection";
 import { AppearanceSection } from "./AppearanceSection";
 import { SignIns } from "./SignIns";
 import { SshKeys } from "./SshKeys";
@@ -24,6 +25,7 @@ const COMPONENTS: Record<SectionPath, ComponentType<{ onSignedOut: () => void }>
   "/settings/models": ModelsSection,
   "/settings/budgets": BudgetsSection,
   "/settings/agents": AgentsSection,
+  "/settings/slots": SlotsSection,
   "/settings/access": AccessSection,
   "/settings/storage": StorageSection,
   "/settings/appearance": AppearanceSection,

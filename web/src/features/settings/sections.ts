@@ -16,6 +16,7 @@ export const SECTIONS = [
   { path: "/settings/models", title: "Models and keys", description: "Model providers and their keys", icon: "key" },
   { path: "/settings/budgets", title: "Budgets", description: "Model usage and its limits", icon: "chart" },
   { path: "/settings/agents", title: "Agents", description: "Add, test and remove agents", icon: "robot" },
+  { path: "/settings/slots", title: "Slots", description: "Work, runs, memory, data and events", icon: "slots" },
   { path: "/settings/access", title: "Access", description: "Sign-ins, API tokens and SSH keys", icon: "connect" },
   { path: "/settings/storage", title: "Storage", description: "Sizes, limits and what is kept", icon: "disk" },
   { path: "/settings/appearance", title: "Appearance and about", description: "Theme and version", icon: "look" },
