@@ -60,13 +60,13 @@ async def write(freehold: RunningFreehold, path: str, text: str) -> None:
 
 
 async def until_ended(freehold: RunningFreehold, name: str, count: int = 1) -> Any:
-    """The newest run, when there are so many and all have ended."""
+    """The newest run with what it was told, when there are so many and all have ended."""
 
     async def ended() -> Any:
         found = await runs_of(freehold, name)
-        return found[-1] if len(found) >= count and all(run["finished"] for run in found) else None
+        return found[-1]["id"] if len(found) >= count and all(run["finished"] for run in found) else None
 
-    return await until(ended)
+    return await freehold.call("GET", f"/v1/routines/{name}/runs/{await until(ended)}")
 
 
 async def test_a_file_that_arrives_begins_a_run_and_what_the_run_writes_does_not(freehold: RunningFreehold) -> None:

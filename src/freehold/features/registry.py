@@ -12,6 +12,7 @@ DECLARATIONS = (
     "freehold.code.feature:FEATURE",
     "freehold.images.feature:FEATURE",
     "freehold.mounts.feature:FEATURE",
+    "freehold.routines.workflows.feature:FEATURE",
     "freehold.routines.feature:FEATURE",
     "freehold.ssh.feature:FEATURE",
 )

@@ -2,20 +2,18 @@
 
 from contextlib import suppress
 
-from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.rows import SessionRow
 from freehold.agents.sessions.service import SessionService
 from freehold.agents.threads import run_blocking
 from freehold.computer.contract.conventions import WORKSPACE
 from freehold.errors import FreeholdError
-from freehold.routines.prompt_text import build_prompt, is_nothing
+from freehold.routines.agent_turn import find_end, find_turn, measure_cost
+from freehold.routines.prompt_text import build_prompt
 from freehold.routines.records import Routine, RoutineRun
 from freehold.routines.run_store import RunEnd, RunStore
 
 MAX_CHECKLIST = 64 * 1024
-MAX_TURNS = 50
 CHECKLIST = "Read the checklist {path} and look after what it names. Its text now:\n\n{text}"
-RESTARTED = "Freehold was restarted while the agent worked. The prompt was not sent again: look at what it has done"
 
 
 class PromptWork:
@@ -40,37 +38,27 @@ class PromptWork:
         assert run.session is not None
         if run.turn is not None:
             return None
-        try:
-            found = await run_blocking(self._sessions.dependencies.store.turns.find, run.session, run.prompt_key)
-        except FreeholdError:
+        turn = await find_turn(self._sessions, run.session, run.prompt_key)
+        if turn is None:
             return await self.begin(routine, run)
-        await run_blocking(self._runs.note_turn, run.id, run.session, found.turn)
+        await run_blocking(self._runs.note_turn, run.id, run.session, turn)
         return None
 
     async def settle(self, run: RoutineRun) -> RunEnd | None:
         if run.session is None or run.turn is None:
             return None
-        try:
-            row = await self._sessions.get(run.session)
-            turn = await run_blocking(self._sessions.dependencies.store.turns.get, run.session, run.turn)
-        except FreeholdError:
-            return RunEnd("cancelled", error="Its session was deleted")
-        if turn.state != "ended" or row.status in ("working", "queued", "needs_you"):
+        found = await find_end(self._sessions, run.session, run.turn)
+        if found is None:
             return None
-        end = await self._read_end(run, row)
-        if end.quiet and row.turns == 1:
+        end, row = found
+        if end.quiet and row is not None and row.turns == 1:
             await self._put_away(row)
         return end
 
     async def measure_cost(self, run: RoutineRun) -> float | None:
         if run.session is None or run.turn is None:
             return None
-        row = await self._sessions.get(run.session)
-        models, total = self._sessions.dependencies.models, None
-        for turn in range(run.turn, min(row.turns, run.turn + MAX_TURNS) + 1):
-            cost = (await models.usage_of(run.session, str(turn))).cost
-            total = total if cost is None else (total or 0.0) + cost
-        return total
+        return await measure_cost(self._sessions, run.session, run.turn)
 
     async def stop(self, run: RoutineRun, reason: str) -> None:
         if run.session is not None:
@@ -108,34 +96,8 @@ class PromptWork:
         if routine.spec.session == "same" and routine.session != session:
             await run_blocking(self._runs.routines.keep_session, routine.name, session)
 
-    async def _read_end(self, run: RoutineRun, row: SessionRow) -> RunEnd:
-        store = self._sessions.dependencies.store
-        ended = await run_blocking(store.find_last_event, row.id, "turn.ended")
-        said = await run_blocking(store.find_last_event, row.id, "message")
-        reason = "" if ended is None else str(ended.data.get("stop_reason"))
-        is_own = said is not None and (said.turn or 0) >= (run.turn or 0)
-        answer = str(said.data.get("text", "")) if said is not None and is_own else ""
-        cost = await self.measure_cost(run)
-        if reason == "interrupted":
-            return RunEnd("uncertain", answer, RESTARTED, cost)
-        if reason == "cancelled" or (ended is not None and _is_stopped(ended.data)):
-            return RunEnd("cancelled", answer, "It was stopped", cost)
-        if row.status == "failed" or reason != "end_turn":
-            error = await run_blocking(store.find_last_event, row.id, "error")
-            words = (
-                f"The agent stopped: {reason}" if error is None else str(error.data.get("message", "The agent failed"))
-            )
-            return RunEnd("failed", answer, words, cost)
-        return RunEnd("done", answer, None, cost, quiet=is_nothing(answer))
-
     async def _put_away(self, row: SessionRow) -> None:
         """A session in which nothing happened does not show up as something new."""
         with suppress(FreeholdError):
             await self._sessions.mark_seen(row.id, row.seq)
             await self._sessions.update(row.id, title=None, archived=True, who="freehold")
-
-
-def _is_stopped(ended: Json) -> bool:
-    """Whether somebody ended the agent, such as by the kill switch."""
-    error = ended.get("error")
-    return isinstance(error, dict) and error.get("code") == "agent.stopped"

@@ -43,7 +43,10 @@ COST_SPAN = 30 * 86400.0
 
 def _require_work(principal: Principal, spec: RoutineSection) -> None:
     """Who may not send prompts or run commands may not have it done by a routine either."""
-    principal.require("prompt" if spec.command is None else "terminal")
+    if spec.command is None:
+        principal.require("prompt")
+    if spec.command is not None or spec.workflow is not None:
+        principal.require("terminal")
 
 
 def _describe_all(service: RoutineService, routines: list[Routine]) -> list[RoutineBody]:
@@ -90,7 +93,7 @@ class RoutineRoutes:
 
     @post("/v1/routines", status_code=201, scope="routines")
     async def add_routine(self, body: AddRoutineBody, request: Request) -> RoutineBody:
-        """Add a routine. One with a prompt needs the scope prompt as well, one with a command terminal."""
+        """Add a routine. One with a prompt needs the scope prompt as well, one with a command terminal, one with a workflow both."""
         service = await self._open()
         principal = principal_of(request.scope)
         _require_work(principal, body.routine)

@@ -11,9 +11,9 @@ from freehold.routines.schedule import read_hours, read_schedule, read_zone
 from freehold.routines.section import MAX_PATTERN, NAME_PATTERN, RoutineSection
 
 TriggerKind = Literal["cron", "every", "at", "files", "webhook", "event", "after", "message"]
-WorkKind = Literal["prompt", "command", "checklist"]
+WorkKind = Literal["prompt", "command", "checklist", "workflow"]
 TRIGGERS: tuple[TriggerKind, ...] = ("cron", "every", "at", "files", "webhook", "event", "after", "message")
-WORKS: tuple[WorkKind, ...] = ("prompt", "command", "checklist")
+WORKS: tuple[WorkKind, ...] = ("prompt", "command", "checklist", "workflow")
 TIME_TRIGGERS: tuple[TriggerKind, ...] = ("cron", "every", "at")
 
 _AFTER = re.compile(r"session|session:[A-Za-z0-9]{1,64}|routine:[a-z0-9][a-z0-9_-]{0,62}")
@@ -105,6 +105,12 @@ def _check_texts(spec: RoutineSection) -> Iterator[RuleProblem]:
         yield RuleProblem(
             "checklist", f"{spec.checklist!r} is not a file of the workspace", 'checklist = "HEARTBEAT.md"'
         )
+    if spec.workflow is not None and not (_is_inside(spec.workflow) and spec.workflow.endswith(".py")):
+        yield RuleProblem(
+            "workflow", f"{spec.workflow[:80]!r} is not a Python file of the workspace", 'workflow = "flows/nightly.py"'
+        )
+    if spec.sha256 is not None and spec.workflow is None:
+        yield RuleProblem("sha256", "sha256 belongs to a workflow", 'workflow = "flows/nightly.py"')
     for pattern in spec.files:
         if not pattern or len(pattern) > MAX_PATTERN or not _is_inside(pattern):
             yield RuleProblem(

@@ -152,6 +152,24 @@ class RunStore:
         )
         return float(cost)
 
+    def count_states(self) -> tuple[dict[str, int], dict[str, int]]:
+        """How many routines there are in each state, and how many runs that have not ended."""
+        routines = self._timeline.query("SELECT state, count(*) FROM routines_routine GROUP BY state")
+        runs = self._timeline.query(
+            "SELECT state, count(*) FROM routines_run WHERE state IN ('due', 'started', 'parked') GROUP BY state"
+        )
+        return dict(routines), dict(runs)
+
+    def list_problems(self) -> list[str]:
+        """What the owner should know: a time that has passed and began nothing, and what was paused for its failures."""
+        late = self._clock.now() - 2 * LATE
+        rows = self._timeline.query("SELECT name FROM routines_routine WHERE next < ? ORDER BY next LIMIT 1", (late,))
+        problems = [f"{name} should have begun by now" for (name,) in rows]
+        rows = self._timeline.query(
+            "SELECT name FROM routines_routine WHERE state = 'paused' AND reason IS NOT NULL ORDER BY name LIMIT 10"
+        )
+        return problems + [f"{name} is paused, because it failed again and again" for (name,) in rows]
+
     # Becoming due
 
     def make_due(self) -> bool:
@@ -325,7 +343,7 @@ class RunStore:
 
     def _start(self, tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> RoutineRun:
         session = None
-        if routine.spec.command is None:
+        if work_of(routine.spec) in ("prompt", "checklist"):
             named = None if routine.spec.session in ("new", "same") else routine.spec.session
             kept = routine.session if routine.spec.session == "same" else None
             # Known before the session is made: after a crash we know whether it was.

@@ -88,6 +88,18 @@ class RoutineSection(Section):
         description="Work: a file of the workspace with what to look after. The agent stays quiet when there is nothing to report, and is not even started while the file is empty.",
         examples=["HEARTBEAT.md"],
     )
+    workflow: str | None = Field(
+        default=None,
+        max_length=1000,
+        description="Work: a workflow, a Python file of the workspace. Its main gets what the trigger tells.",
+        examples=["flows/nightly.py"],
+    )
+    sha256: str | None = Field(
+        default=None,
+        max_length=64,
+        pattern="^[0-9a-f]{64}$",
+        description="The workflow runs only while its file has this SHA-256. A routine that an agent proposed always has it.",
+    )
     agent: str | None = Field(
         default=None, max_length=100, description="The agent; by default agents.default.", examples=["claude"]
     )
@@ -110,7 +122,12 @@ class RoutineSection(Section):
     budget_day: float | None = Field(
         default=None, gt=0, lt=1_000_000, description="US dollars that all runs of a day may cost.", examples=[2.0]
     )
-    longest: Seconds = Field(default=3600, ge=1, le=7 * 86400, description="How long a run may work. Then it is ended.")
+    longest: Seconds = Field(
+        default=3600,
+        ge=1,
+        le=7 * 86400,
+        description="How long a run may work. Then it is ended. The steps of a workflow have their own.",
+    )
     hours: str | None = Field(
         default=None,
         max_length=11,

@@ -19,6 +19,7 @@ from freehold.routines.clock import Clock, WallClock
 from freehold.routines.command_work import CommandWork
 from freehold.routines.event_watch import EventWatch
 from freehold.routines.file_watch import FileWatch
+from freehold.routines.loops import keep_going, keep_quiet, keep_trying
 from freehold.routines.prompt_work import PromptWork
 from freehold.routines.records import OPEN, Routine, RoutineRun
 from freehold.routines.routine_store import RoutineStore
@@ -27,16 +28,17 @@ from freehold.routines.run_store import RunEnd, RunStore
 from freehold.routines.section import RoutineSection, RoutinesSection
 from freehold.routines.timeline_trigger import MESSAGE, TimelineTrigger
 from freehold.routines.work import RoutineWork
+from freehold.routines.workflow_work import WorkflowWork
+from freehold.routines.workflows.service import OVER, WorkflowService
 from freehold.slots import Slot
 from freehold.timeline import TimelineEvent
 
-KINDS = ("turn.ended", "approval.asked", "approval.answered", "session.deleted", "routine.*", MESSAGE)
+KINDS = ("turn.ended", "approval.asked", "approval.answered", "session.deleted", "routine.*", MESSAGE, *sorted(OVER))
 """Timeline events that a run may wait for, or that begin one."""
 POSITION = "timeline"
 BUDGET_INTERVAL = 1.0
 PARK_GRACE = 60.0
 """Seconds that the agent of a run that waits for the owner is kept, for an owner who is there."""
-RETRY_DELAY = 5.0
 SAVE_INTERVAL = 200
 """Events after which the position is saved though none of them began a run."""
 UNEXPECTED = "Freehold has an error: freehold logs shows the cause"
@@ -51,7 +53,8 @@ def make_service(context: RouteContext) -> "RoutineService":
     services = context.services
     wanted = services.manifest.section(RoutinesSection).named
     events = services.slots.get("events")
-    service = RoutineService(context.sessions, wanted, events=events, files=services.keeper)
+    workflows = context.service(WorkflowService)
+    service = RoutineService(context.sessions, wanted, events=events, files=services.keeper, workflows=workflows)
 
     async def stop(_stop: ActiveStop) -> None:
         await service.stop_all()
@@ -70,6 +73,7 @@ class RoutineService:
         *,
         events: Slot | None = None,
         files: KeeperClient | None = None,
+        workflows: WorkflowService | None = None,
         clock: Clock | None = None,
         grace: float = PARK_GRACE,
     ) -> None:
@@ -84,6 +88,8 @@ class RoutineService:
         self.runs = RunStore(self.routines)
         prompts, commands = PromptWork(sessions, self.runs), CommandWork(sessions.dependencies)
         self._works: dict[WorkKind, RoutineWork] = {"prompt": prompts, "checklist": prompts, "command": commands}
+        if workflows is not None:
+            self._works["workflow"] = WorkflowWork(workflows)
         self._triggers = TimelineTrigger(self.runs)
         self._changed = asyncio.Event()
         self._routines_changed = asyncio.Event()
@@ -103,10 +109,10 @@ class RoutineService:
         await self._sessions.ready.wait()
         async with asyncio.TaskGroup() as group:
             self._group = group
-            await _keep_trying(self._prepare)
+            await keep_trying(self._prepare)
             self.ready.set()
             for loop in (self._keep_time, self._follow_timeline, *self._watches):
-                group.create_task(_keep_going(loop))
+                group.create_task(keep_going(loop))
 
     async def _prepare(self) -> None:
         await run_blocking(self.routines.prepare)
@@ -165,7 +171,7 @@ class RoutineService:
             await self._end(run, end)
         else:
             await self._settle(run.id)
-            if routine is not None:
+            if routine is not None and run.work != "workflow":  # its steps have their own bounds
                 await self._guard(routine, run.id)
 
     def _work_of(self, run: RoutineRun) -> RoutineWork:
@@ -176,6 +182,8 @@ class RoutineService:
         """Looks whether a run has ended or waits for the owner. Idempotent."""
         run = await run_blocking(self.runs.get, id)
         routine = await run_blocking(self.routines.find, run.routine)
+        if run.state in OPEN and run.work == "workflow":
+            await self._settle_workflow(run)
         if run.state not in OPEN or run.session is None:
             return
         waiting = await run_blocking(self._sessions.dependencies.approvals.store.list_pending, run.session)
@@ -194,6 +202,11 @@ class RoutineService:
             self._note_moved(run.id)
             if routine is not None:
                 self._spawn(self._guard(routine, run.id))
+
+    async def _settle_workflow(self, run: RoutineRun) -> None:
+        end = await self._work_of(run).settle(run)
+        if end is not None:
+            await self._end(run, end)
 
     async def _park(self, run: RoutineRun, why: str) -> None:
         if await run_blocking(partial(self.runs.move, run.id, "parked", why=f"It asks: {why}"[:500])):
@@ -263,7 +276,7 @@ class RoutineService:
 
     async def _end(self, run: RoutineRun, end: RunEnd) -> None:
         """Tries again until that is stored: the disk may be full now."""
-        await _keep_trying(partial(run_blocking, self.runs.end, run.id, end))
+        await keep_trying(partial(run_blocking, self.runs.end, run.id, end))
         self._note_moved(run.id)
 
     async def stop_all(self) -> None:
@@ -303,6 +316,10 @@ class RoutineService:
             if not event.kind.startswith("routine.run_"):
                 changed, self._routines_changed = self._routines_changed, asyncio.Event()
                 changed.set()
+        elif event.kind in OVER:
+            if event.data.get("run") is not None:
+                with suppress(FreeholdError):
+                    await self._settle(str(event.data["run"]))
         else:
             run = await run_blocking(self.runs.find_open, str(event.data.get("session")))
             if run is not None:
@@ -322,36 +339,4 @@ class RoutineService:
 
     def _spawn(self, work: "Awaitable[None]") -> None:
         assert self._group is not None
-        self._group.create_task(_keep_quiet(work))
-
-
-async def _keep_quiet(work: Awaitable[None]) -> None:
-    try:
-        await work
-    except FreeholdError as error:
-        log.warning("a run of a routine cannot be looked after: %s", error)
-    except Exception:
-        log.exception("a run of a routine cannot be looked after")
-
-
-async def _keep_trying(act: Callable[[], Awaitable[object]]) -> None:
-    while True:
-        try:
-            await act()
-        except FreeholdError as error:
-            log.warning("routines try again in a moment: %s", error)
-            await asyncio.sleep(RETRY_DELAY)
-        else:
-            return
-
-
-async def _keep_going(loop: Callable[[], Awaitable[None]]) -> None:
-    """Runs a loop again after whatever ended it: a disk that was full, for example."""
-    while True:
-        try:
-            await loop()
-        except FreeholdError as error:
-            log.warning("routines try again in a moment: %s", error)
-        except Exception:
-            log.exception("routines try again in a moment")
-        await asyncio.sleep(RETRY_DELAY)
+        self._group.create_task(keep_quiet(work))
