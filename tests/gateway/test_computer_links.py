@@ -10,6 +10,7 @@ from freehold.computer.contract.conventions import EGRESS_PORT
 from freehold.computer.library.tunnel import TunnelHandler
 from freehold.errors import FreeholdError
 from freehold.gateway.computer_access import ComputerAccess
+from freehold.gateway.computer_link import ComputerLink
 from freehold.home import Home, find_home
 from freehold.manifest import Manifest
 from freehold.timeline import Timeline
@@ -26,7 +27,7 @@ def say(words: bytes) -> TunnelHandler:
 
 async def start(home: Home, folder: Path, name: str) -> Machine:
     for part in ("workspace", "home"):
-        (folder / name / part).mkdir(parents=True)
+        (folder / name / part).mkdir(parents=True, exist_ok=True)
     spec = ComputerSpec(folder / name / "workspace", folder / name / "home")
     return await launch(spec, home.computer_socket(name))
 
@@ -75,3 +76,29 @@ async def test_each_computer_gets_its_own_ports(tmp_path: Path) -> None:
         for machine in machines:
             await machine.stop(0)
         timeline.close()
+
+
+async def test_a_prompt_waits_for_a_computer_that_is_being_restarted(tmp_path: Path) -> None:
+    """Also when the link to the one before was lost already, and none to the next is made yet."""
+    home = find_home(tmp_path / "home")
+    home.run.mkdir(parents=True)
+    machine = await start(home, tmp_path, "main")
+    link = ComputerLink("main", home.computer_socket(), {EGRESS_PORT: say(b"one")})
+    serving = asyncio.create_task(link.run())
+    try:
+        async with asyncio.timeout(30):
+            await link.wait_served()
+            lost = asyncio.Event()
+            link.computer.subscribe(lambda state, error: lost.set() if state == "lost" else None)
+            await machine.stop(0)
+            await lost.wait()
+            waiting = asyncio.create_task(link.wait_served())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            machine = await start(home, tmp_path, "main")
+            await waiting
+            assert await call(link.computer) == b"one"
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        await machine.stop(0)

@@ -155,7 +155,7 @@ def test_after_a_crash_each_event_of_the_timeline_is_in_the_log_once(tmp_path: P
 
 def test_an_event_is_read_as_it_was_written_and_nothing_else_is_read() -> None:
     event = CloudEvent(7, "1", "urn:x", "a.b", "2026-01-01T00:00:00Z", "owner", {"k": [1]}, "s", 3, True)
-    assert read_event(json.loads(event.as_line())) == event
+    assert read_event(json.loads(event.as_line(7))) == event
     for wrong in ({"specversion": "0.3"}, {"sequence": "x"}, {"extra": 1}, {"data": "text"}):
         with pytest.raises(WrongShape):
             read_event({**event.as_json(), **wrong})

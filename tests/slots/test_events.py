@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from freehold.cli.main import freehold_command
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCaller, SlotError
 from freehold.slots.events import delivery as event_delivery
+from freehold.slots.events import log as log_files
 from freehold.slots.events.contract import (
     AwaitEvents,
     DropDeadLetters,
@@ -35,6 +37,8 @@ from freehold.slots.events.contract import (
     ReadEvents,
     ResendDeadLetters,
 )
+from freehold.slots.events.log import EventLog
+from freehold.slots.events.store import EventStore
 from freehold.slots.events.webhook import Webhook
 from freehold.slots.host import make_slot
 from freehold.slots.settings import ExternalSettings
@@ -126,6 +130,8 @@ async def test_a_reader_waits_for_the_next_event(bench: SlotBench) -> None:
     "wrong",
     [
         PublishEvent("org.freehold.history.undone", {}),
+        PublishEvent("Org.Freehold.history.undone", {}),
+        PublishEvent("org.freehold", {}),
         PublishEvent("told", {}),
         PublishEvent("com.example.a b", {}),
         PublishEvent("com." + "x" * 300, {}),
@@ -188,6 +194,50 @@ async def test_events_of_another_log_are_imported_once(bench: SlotBench) -> None
         found = (await slot.call(ExportEvents(), OWNER)).records
         assert [one["source"] for one in found][:3] == ["urn:elsewhere"] * 3
         assert len(found) == 4
+
+
+async def test_a_page_of_an_import_reads_only_what_the_log_has_gained(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def page_of(first: int) -> tuple[dict[str, Any], ...]:
+        numbers = range(first, first + 10)
+        return tuple(
+            {"specversion": "1.0", "id": str(n), "source": "urn:elsewhere", "type": TYPE, "time": "t"} for n in numbers
+        )
+
+    def read(self: EventLog, after: int, limit: int, types: Sequence[str] = ()) -> Any:
+        part = original(self, after, limit, types)
+        looked_at.extend(event.sequence for event in part.events)
+        return part
+
+    looked_at: list[int] = []
+    async with bench.open("events", "local") as slot:
+        await publish(slot, *range(30))
+        await slot.call(ReadEvents(), OWNER)
+        original = EventLog.read
+        monkeypatch.setattr(EventLog, "read", read)
+        for first in range(0, 60, 10):
+            assert (await slot.call(ImportEvents(page_of(first)), OWNER)).created == 10
+        assert (await slot.call(ImportEvents(page_of(20)), OWNER)).kept == 10
+        # Once to know it, and once to find the end of what the timeline has told.
+        assert max(Counter(looked_at).values()) <= 2
+
+
+async def test_an_event_that_the_log_has_no_longer_can_be_imported_again(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_files, "SEGMENT_BYTES", 2_000)
+    monkeypatch.setattr(log_files, "MIN_BYTES", 4_000)
+    records = tuple(
+        {"specversion": "1.0", "id": str(n), "source": "urn:x", "type": TYPE, "time": "t", "data": {"x": "y" * 500}}
+        for n in range(20)
+    )
+    store = EventStore(bench.place.home.root / "events", bench.place.timeline, ("test.*",), 4_000)
+    await store.connect()
+    assert (await store.call(ImportEvents(records), OWNER)).created == 20
+    again = await store.call(ImportEvents(records), OWNER)
+    assert (again.created > 0, again.kept > 0) == (True, True)
+    await store.close()
 
 
 # Webhooks
@@ -461,8 +511,25 @@ async def test_nats_stores_each_event_once_and_in_order(bench: SlotBench, nats: 
         bench.place.timeline.append("test.happened", {"session": "s"})
         found = await read_stream(nats, bench.unique, 6)
         assert numbers(found[:5]) == [0, 1, 2, 3, 4]
-        assert found[0]["nats"] == f"{bench.unique}.{TYPE}"
+        assert found[0]["nats"] == f"{bench.unique}.published.{TYPE}"
         assert found[5]["nats"] == f"{bench.unique}.test.happened"
+        await until(lambda: is_done(slot))
+
+
+async def test_no_type_that_a_program_chooses_looks_like_an_event_of_freehold(
+    bench: SlotBench, nats: NatsServer, no_delay: None
+) -> None:
+    """Its subject at NATS is another one, and it can neither publish nor import an own type."""
+    program = SlotCaller("token:x")
+    async with running(bench.make("events", "external")) as slot:
+        bench.place.timeline.append("test.happened", {"session": "s"})
+        await slot.call(PublishEvent("test.happened", {}), program)
+        own, chosen = await read_stream(nats, bench.unique, 2)
+        assert (own["nats"], own["type"]) == (f"{bench.unique}.test.happened", "org.freehold.test.happened")
+        assert (chosen["nats"], chosen["type"]) == (f"{bench.unique}.published.test.happened", "test.happened")
+        record = {"specversion": "1.0", "id": "9", "source": own["source"], "type": own["type"], "time": "t"}
+        with pytest.raises(SlotError, match="Only the owner imports"):
+            await slot.call(ImportEvents((record,)), program)
         await until(lambda: is_done(slot))
 
 

@@ -138,6 +138,31 @@ def test_a_move_that_was_killed_goes_on_and_both_places_are_the_same(
     assert ids(after) == [one["id"] for one in written]
 
 
+@pytest.mark.parametrize("moment", ["in the write", "after the write", "at the switch"])
+def test_a_move_to_a_neighbour_and_back_that_was_killed_goes_on(
+    bench: SlotBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment
+) -> None:
+    bench.neighbour.forget_beads()
+    monkeypatch.setenv("NEIGHBOUR_TOKEN", bench.neighbour.token)
+    home, settings = tmp_path / "home", bench.neighbour_settings
+    home.mkdir(mode=0o700)
+    (home / "freehold.toml").write_text(
+        f'[slots.beads]\nmode = "local"\n[slots.beads.settings]\n'
+        f"url = {json.dumps(settings['url'])}\ntoken = {json.dumps(settings['token'])}\n"
+    )
+    written = write_records("beads", tmp_path / "in.jsonl")
+    freehold(home, "slots", "import", "beads", str(tmp_path / "in.jsonl"))
+    before = read_all(home, "beads")
+    for here, there in (("local", "external"), ("external", "local")):
+        end_by_kill(moment, home, "slots", "move", "beads", "--to", there)
+        assert f'mode = "{here}"' in (home / "freehold.toml").read_text()
+        assert read_all(home, "beads") == before
+        freehold(home, "slots", "move", "beads", "--to", there)
+        assert f'mode = "{there}"' in (home / "freehold.toml").read_text()
+        assert read_all(home, "beads") == before
+    assert ids(before) == [one["id"] for one in written]
+
+
 def test_a_move_back_that_was_killed_goes_on(home_of: Callable[[SlotName, str], Path], tmp_path: Path) -> None:
     name: SlotName = "memory"
     home = home_of(name, "home")

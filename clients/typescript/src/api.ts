@@ -117,6 +117,11 @@ export interface AnswerNetworkRequest {
   answer: "once" | "conversation" | "until_restart" | "always" | "never";
 }
 
+export interface AnswerWorkflow {
+  step: string;
+  answer: string;
+}
+
 /**
  * A permission request. `parts` has everything that the call carries; `digest` identifies all of it.
  *
@@ -1416,6 +1421,11 @@ export interface RetentionRule {
   setting: string | null;
 }
 
+export interface RetryWorkflow {
+  /** From this step on; by default from where it ended. */
+  step?: string | null;
+}
+
 export interface Revert {
   restore_id?: string | null;
   entry: number;
@@ -1456,7 +1466,7 @@ export interface Routine {
   state: "on" | "paused" | "over";
   reason: string | null;
   trigger: "cron" | "every" | "at" | "files" | "webhook" | "event" | "after" | "message";
-  work: "prompt" | "command" | "checklist";
+  work: "prompt" | "command" | "checklist" | "workflow";
   next: string | null;
   zone: string;
   failures: number;
@@ -1567,6 +1577,10 @@ export interface RoutineSection {
   command?: string | null;
   /** Work: a file of the workspace with what to look after. The agent stays quiet when there is nothing to report, and is not even started while the file is empty. */
   checklist?: string | null;
+  /** Work: a workflow, a Python file of the workspace. Its main gets what the trigger tells. */
+  workflow?: string | null;
+  /** The workflow runs only while its file has this SHA-256. A routine that an agent proposed always has it. */
+  sha256?: string | null;
   /** The agent; by default agents.default. */
   agent?: string | null;
   /** The model; by default that of the agent. */
@@ -1577,7 +1591,7 @@ export interface RoutineSection {
   budget?: number | null;
   /** US dollars that all runs of a day may cost. */
   budget_day?: number | null;
-  /** How long a run may work. Then it is ended. */
+  /** How long a run may work. Then it is ended. The steps of a workflow have their own. */
   longest?: number | string;
   /** The part of the day in which it may begin. */
   hours?: string | null;
@@ -1672,6 +1686,17 @@ export interface RunPage {
 export interface RunRoutine {
   /** What the run is told, as data. */
   text?: string | null;
+}
+
+export interface RunWorkflow {
+  /** A Python file, from the workspace on. */
+  file: string;
+  /** What its main is called with. */
+  data?: Record<string, unknown>;
+  /** US dollars that its agents may cost. */
+  budget?: number | null;
+  /** What happens when an agent asks for a permission: it waits for you, or gets a no. */
+  asks?: "park" | "refuse";
 }
 
 export interface SearchMemories {
@@ -1835,6 +1860,11 @@ export interface SignInOptions {
 /** The address that the browser must open next. */
 export interface SignInRedirect {
   redirect: string;
+}
+
+export interface SignalWorkflow {
+  name: string;
+  data?: Record<string, unknown>;
 }
 
 /** This browser is signed in. */
@@ -2142,6 +2172,81 @@ export interface WorkOnBead {
   /** Default: the default agent. */
   agent?: string | null;
   model?: string | null;
+}
+
+/** One workflow. `run` is the run of a routine that began it. `cost` in US dollars. */
+export interface Workflow {
+  id: string;
+  number: number;
+  file: string;
+  name: string;
+  state: "due" | "working" | "waiting" | "done" | "failed" | "uncertain" | "changed" | "cancelled";
+  who: string;
+  run: string | null;
+  created: string;
+  started: string | null;
+  finished: string | null;
+  budget: number | null;
+  cost: number | null;
+  error: string | null;
+}
+
+/** `output` is the end of what its file has printed. */
+export interface WorkflowDetails {
+  id: string;
+  number: number;
+  file: string;
+  name: string;
+  state: "due" | "working" | "waiting" | "done" | "failed" | "uncertain" | "changed" | "cancelled";
+  who: string;
+  run: string | null;
+  created: string;
+  started: string | null;
+  finished: string | null;
+  budget: number | null;
+  cost: number | null;
+  error: string | null;
+  data: Record<string, unknown>;
+  result: unknown;
+  output: string | null;
+  digest: string | null;
+  steps: WorkflowStep[];
+}
+
+export interface WorkflowFile {
+  path: string;
+  word: string;
+}
+
+/** The newest first. Send `cursor` as `before` to get the next page; null on the last one. */
+export interface WorkflowPage {
+  workflows: Workflow[];
+  cursor: number | null;
+}
+
+/**
+ * One step. `place` is its number, such as 3, or 3.2.1 for the first of the second branch of a gather.
+ *
+ * `wake` is when it goes on by itself. `files` are the first of what it has changed; `entry` is its entry of history.
+ */
+export interface WorkflowStep {
+  place: string;
+  kind: "step" | "command" | "agent" | "ask" | "sleep" | "event";
+  title: string;
+  state: "begun" | "waiting" | "done" | "failed" | "uncertain" | "cancelled";
+  attempt: number;
+  begun: string;
+  finished: string | null;
+  wake: string | null;
+  session: string | null;
+  turn: number | null;
+  cost: number | null;
+  choices: string[];
+  result: unknown;
+  error: string | null;
+  entry: number | null;
+  files: WorkflowFile[];
+  files_total: number;
 }
 
 export interface WriteApprovalPolicy {

@@ -115,7 +115,6 @@ class ComputerAccess:
         with suppress(TimeoutError, FreeholdError):
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await self._main.wait_served()
-                await self.computer.wait_connected()
 
     async def egress_changes(self) -> AsyncGenerator[EgressStatus, None]:
         """The state of egress now and after each change. Waits until it has started."""

@@ -52,8 +52,10 @@ class ComputerLink:
                 self._computer = None
 
     async def wait_served(self) -> None:
-        """Returns when the first link is made and the ports are served inside."""
+        """Returns when there is a live link and the ports are served inside. A lost link is waited for."""
         await self._linked.wait()
+        if self._computer is not None:
+            await self._computer.wait_connected()
 
     async def wait_linked(self) -> bool:
         """Whether the first link is made. Waits for it up to LINK_TIMEOUT."""

@@ -1,6 +1,6 @@
 """What every slot has in common: typed calls, who calls, and what an implementation must do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
@@ -55,11 +55,14 @@ class SlotCaller:
 
     Who acts by a token of another Freehold has the name of the token first: `token:NAME/session:ID`.
 
-    `agent`: the name of the agent of a session, where the slot needs it.
+    `agent`: the name of the agent of a session, where the slot needs it. `above`: those of the sessions for which a run
+    works, if it is one; it may reach no more than each of them. `is_admin`: a program that may act on what others began.
     """
 
     name: str
     agent: str | None = None
+    above: tuple[str, ...] = ()
+    is_admin: bool = False
 
     @property
     def is_owner(self) -> bool:
@@ -168,8 +171,12 @@ class TrialStore(Protocol):
         ...
 
 
+CleanLeaving = Callable[[Sequence[Mapping[str, Any]]], list[Mapping[str, Any]]]
+"""The same data as it may leave. Blocking."""
+
+
 @runtime_checkable
 class FilteredImplementation(Protocol):
     """An implementation that tells others what did not come by a call, so that it needs the privacy filter itself."""
 
-    def filter_by(self, clean: "Callable[[Mapping[str, Any]], Mapping[str, Any]]") -> None: ...
+    def filter_by(self, clean: "CleanLeaving") -> None: ...

@@ -89,9 +89,10 @@ def make_slot(name: SlotName, section: SlotSection, place: SlotPlace) -> Slot:
     """The slot as the manifest wants it. What an implementation needs is imported only when it is chosen."""
     contract = find_contract(name) or SlotContract(name, 0, ())
     implementation, privacy = _choose(name, section, place), _make_filter(name, section, place)
+    slot = Slot(contract, implementation, place.timeline, privacy=privacy)
     if privacy is not None and isinstance(implementation, FilteredImplementation):
-        implementation.filter_by(privacy.clean_data)
-    return Slot(contract, implementation, place.timeline, privacy=privacy)
+        implementation.filter_by(slot.clean_leaving)
+    return slot
 
 
 def _make_filter(name: SlotName, section: SlotSection, place: SlotPlace) -> "PrivacyFilter | None":

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import random
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from freehold.errors import FreeholdError
 from freehold.observe.metrics import MetricsRegistry, registry
@@ -38,6 +38,7 @@ MAX_RECORDED = 10_000
 """How many keys of recorded changes are remembered."""
 
 SlotState = Literal["off", "starting", "ok", "unavailable"]
+PrivateOutcome = Literal["refused", "replaced"]
 
 log = logging.getLogger("freehold.slots")
 
@@ -191,16 +192,37 @@ class Slot:
         await self._note_private("replaced", type(request).method, done.replaced, caller)
         return done.request
 
+    def clean_leaving(self, many: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """What leaves without a call, such as events of the timeline, as it may go on.
+
+        Blocking. What was found is counted and recorded as for a call, once for all of them.
+        """
+        if self._privacy is None:
+            return list(many)
+        done = [self._privacy.clean_data(one) for one in many]
+        refused: Counter[str] = Counter()
+        replaced: Counter[str] = Counter()
+        for one in done:
+            refused.update(one.refused)
+            replaced.update(one.replaced)
+        self._record_private("refused", "leave", refused, "freehold")
+        self._record_private("replaced", "leave", replaced, "freehold")
+        return [one.data for one in done]
+
     async def _note_private(
-        self, outcome: Literal["refused", "replaced"], method: str, found: Mapping[str, int], caller: SlotCaller
+        self, outcome: PrivateOutcome, method: str, found: Mapping[str, int], caller: SlotCaller
     ) -> None:
+        if found:
+            await asyncio.to_thread(self._record_private, outcome, method, found, caller.name)
+
+    def _record_private(self, outcome: PrivateOutcome, method: str, found: Mapping[str, int], who: str) -> None:
         if not found:
             return
         for kind, count in found.items():
             self._private.inc(count, slot=self.name, kind=kind, outcome=outcome)
         data: dict[str, Json] = {"slot": self.name, "method": method, "outcome": outcome, "found": dict(found)}
         try:
-            await asyncio.to_thread(self._timeline.append, "slot.private_found", data, who=caller.name)
+            self._timeline.append("slot.private_found", data, who=who)
         except FreeholdError as error:
             log.warning("what the privacy filter found could not be recorded", extra={"error": error.message})
 

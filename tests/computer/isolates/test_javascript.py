@@ -70,6 +70,22 @@ async def test_a_context_survives_endless_loops_and_promises(computer: Computer)
     await context.delete()
 
 
+async def test_a_context_is_interrupted_whatever_its_code_did_with_the_signal(computer: Computer) -> None:
+    context = await computer.javascript.contexts.create()
+    await context.execute("globalThis.k = 5")
+    for listens in (
+        "await 1",
+        "process.on('SIGINT', () => {})",
+        "await 1",
+        "process.removeAllListeners('SIGINT')",
+        "process.once('SIGINT', () => {}); process.removeAllListeners('SIGINT')",
+    ):
+        await context.execute(listens)
+        assert (await context.execute("for (;;);", timeout=0.2)).limit == "wall_time", listens
+        assert await context.evaluate("k") == 5, listens
+    await context.delete()
+
+
 async def test_files_go_in_and_come_back(computer: Computer) -> None:
     code = "const fs = require('fs'); fs.writeFileSync('b.txt', fs.readFileSync('a.txt', 'utf8').toUpperCase())"
     result = await computer.javascript.execute(code, inputs={"a.txt": b"abc"}, outputs=("b.*",))
@@ -82,7 +98,7 @@ async def test_every_isolate_knows_its_own_pid(computer: Computer) -> None:
 
 
 async def test_every_isolate_draws_its_own_random_numbers(computer: Computer) -> None:
-    code = "[Math.random(), crypto.randomUUID(), require('crypto').randomBytes(8).toString('hex')]"
+    code = "const c = require('crypto'); [Math.random(), c.randomUUID(), c.randomBytes(8).toString('hex'), c.randomInt(2 ** 40)]"
     drawn = await asyncio.gather(*(computer.javascript.evaluate(code) for _ in range(8)))
     for values in zip(*drawn, strict=True):
         assert len(set(values)) == len(drawn)

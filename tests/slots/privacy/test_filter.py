@@ -1,8 +1,10 @@
 """The privacy filter is on every call that exists: refused, or stored as a pseudonym that only the owner sees through."""
 
 import base64
+import io
 import types
 import typing
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -266,18 +268,94 @@ async def test_the_key_is_private_and_another_home_cannot_turn_pseudonyms_back(
     assert ours.restore("[mail aaaaaaaaaaaa] [nothing here]") == "[mail aaaaaaaaaaaa] [nothing here]"
 
 
-async def test_events_of_the_timeline_pass_the_filter_too(bench: SlotBench) -> None:
+async def test_events_of_the_timeline_pass_the_filter_and_what_it_finds_is_counted(bench: SlotBench) -> None:
     from freehold.slots.events.contract import ReadEvents
 
-    for privacy, seen in (("soft", "[mail "), ("strict", "privacy")):
+    for privacy, seen, outcome in (("soft", "[mail ", "replaced"), ("strict", "privacy", "refused")):
         section = SlotSection(mode="local", privacy=privacy, settings={"kinds": "test.*"})  # type: ignore[arg-type]
         slot = make_slot("events", section, bench.place)
         await slot.connect()
-        bench.place.timeline.append("test.said", {"words": f"write to {MAIL}", "number": 3})
+        before = count_private("events", "mail", outcome)
+        for _ in range(2):
+            bench.place.timeline.append("test.said", {"words": f"write to {MAIL}", "number": 3})
+        bench.place.timeline.append("test.said", {"words": "nothing private"})
         page = await slot.call(ReadEvents(), PROGRAM)
-        assert seen in str(page.events[-1].data)
+        assert seen in str(page.events[-2].data)
         assert MAIL not in str(page)
+        assert count_private("events", "mail", outcome) == before + 2
+        event = bench.place.timeline.read(kinds=["slot.private_found"])[-1]
+        assert event.data == {"slot": "events", "method": "leave", "outcome": outcome, "found": {"mail": 2}}
+        await slot.call(ReadEvents(), PROGRAM)
+        assert count_private("events", "mail", outcome) == before + 2
         await slot.close()
+
+
+def count_private(slot: SlotName, kind: str, outcome: str) -> float:
+    line = f'freehold_slot_private_total{{slot="{slot}",kind="{kind}",outcome="{outcome}"}} '
+    found = [one for one in registry.expose().splitlines() if one.startswith(line)]
+    return float(found[0].removeprefix(line)) if found else 0.0
+
+
+N3 = """@prefix solid: <http://www.w3.org/ns/solid/terms#>. @prefix ex: <http://example.org/>.
+_:p a solid:InsertDeletePatch; solid:inserts { ex:me ex:reach %s }."""
+
+
+@pytest.mark.parametrize(
+    "term",
+    [f'"{MAIL}"', f"<mailto:{MAIL}>", '"anna.smith\\u0040example.com"', "<mailto:anna.smith%40example.com>"],
+    ids=["text", "address", "escaped", "quoted"],
+)
+async def test_an_n3_patch_is_read_in_every_spelling(place: SlotPlace, term: str) -> None:
+    from freehold.slots.pods.contract import PatchDocument
+
+    slot, recorder = await recorded(place, "pods", "strict")
+    with pytest.raises(SlotError, match="a mail address in patch"):
+        await slot.call(PatchDocument("me.ttl", N3 % term, "n3"), OWNER)
+    assert recorder.seen == []
+    slot, recorder = await recorded(place, "pods", "soft")
+    await slot.call(PatchDocument("me.ttl", N3 % term, "n3"), OWNER)
+    assert "[mail " in recorder.seen[0].patch
+    assert "anna" not in recorder.seen[0].patch
+
+
+async def test_a_solid_server_gets_the_pseudonym_of_an_n3_patch_and_the_owner_sees_through_it(bench: SlotBench) -> None:
+    from freehold.slots.pods.contract import GetDocument, PatchDocument
+
+    section = SlotSection(mode="external", privacy="soft", settings=bench.settings_of("pods"))
+    slot = make_slot("pods", section, bench.place_of("pods"))
+    await slot.connect()
+    await slot.call(PutDocument("me.ttl", "text/turtle", "@prefix ex: <http://example.org/>. ex:me ex:age 41."), OWNER)
+    await slot.call(PatchDocument("me.ttl", N3 % f'"{MAIL}"', "n3"), OWNER)
+    theirs, ours = [(await slot.call(GetDocument("me.ttl"), caller)).content or b"" for caller in (PROGRAM, OWNER)]
+    assert b"[mail " in theirs
+    assert MAIL.encode() not in theirs
+    assert MAIL.encode() in ours
+    await slot.close()
+
+
+@pytest.mark.parametrize("mode", ["strict", "soft"])
+async def test_a_document_that_is_not_text_is_kept_as_it_is_unless_a_secret_shows_in_it(
+    place: SlotPlace, mode: PrivacyMode
+) -> None:
+    """As docs/guides/slots.md says: what is packed is not read."""
+    from freehold.slots.pods.contract import GetDocument, ListFolder
+
+    slot = make_slot("pods", SlotSection(mode="local", privacy=mode), place)
+    await slot.connect()
+    image = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("letter.txt", f"write to {MAIL} " * 50)
+    for name, content in (("a.png", image), ("a.zip", packed.getvalue())):
+        encoded = base64.b64encode(content).decode()
+        await slot.call(PutDocument(name, "application/octet-stream", encoded, "base64"), OWNER)
+        assert (await slot.call(GetDocument(name), OWNER)).content == content
+    hidden = base64.b64encode(image + SECRET.encode() + image).decode()
+    with pytest.raises(SlotError, match="a secret in content") as refused:
+        await slot.call(PutDocument("b.png", "image/png", hidden, "base64"), OWNER)
+    assert refused.value.hint == "It is not text, so it cannot be replaced: leave it out"
+    assert [one.path for one in (await slot.call(ListFolder(), OWNER)).entries] == ["a.png", "a.zip"]
+    await slot.close()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,16 @@ test("titles that begin with the text come first, then those that contain it, th
   expect(searchCommands(commands, "").map((command) => command.title)).toEqual(titles);
 });
 
+test("every command is listed when nothing is typed", () => {
+  const commands = Array.from({ length: 200 }, (_, at) => ({
+    id: `${at}`,
+    title: "A",
+    group: "",
+    run: () => undefined,
+  }));
+  expect(searchCommands(commands, "")).toHaveLength(200);
+});
+
 test("letters must be in order", () => {
   expect(matchScore("Redo", "rd")).not.toBeNull();
   expect(matchScore("Redo", "dr")).toBeNull();

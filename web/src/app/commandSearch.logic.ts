@@ -25,14 +25,11 @@ export function matchScore(title: string, typed: string): number | null {
   return 40 - Math.min(39, gaps);
 }
 
-const MAX_FOUND = 30;
-
 /** The commands that match, best first. */
 export function searchCommands(commands: readonly Command[], typed: string): Command[] {
   return commands
     .map((command) => ({ command, points: matchScore(command.title, typed) }))
     .filter((found): found is { command: Command; points: number } => found.points !== null)
     .sort((a, b) => b.points - a.points)
-    .slice(0, MAX_FOUND)
     .map((found) => found.command);
 }

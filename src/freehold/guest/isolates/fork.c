@@ -123,7 +123,7 @@ static bool is_new_pipe(const struct stat *about) {
 // and events of libuv's loops, it could speak to the zygote's threads and to its siblings. Their numbers stay taken, because
 // libuv remembers them: what can be waited for and read has ended, and the rest leads nowhere. A pipe that libuv made
 // anew for the child stays too: see uv__signal_global_reinit.
-static bool leave_descriptors(const int64_t *kept, size_t count) {
+static bool leave_descriptors(const int *kept, size_t count) {
   int ended[2], nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0 || pipe2(ended, O_CLOEXEC | O_NONBLOCK)) return false;
   close(ended[1]);
@@ -144,33 +144,6 @@ static bool leave_descriptors(const int64_t *kept, size_t count) {
   close(ended[0]);
   close(nowhere);
   return true;
-}
-
-// fork(...kept) -> 0 in the child, which has only these descriptors of the zygote, else its pid or -errno. The guest is
-// told of the birth.
-static napi_value do_fork(napi_env env, napi_info info) {
-  size_t count = MAX_DESCRIPTORS;
-  napi_value given[MAX_DESCRIPTORS];
-  int64_t kept[MAX_DESCRIPTORS];
-  napi_get_cb_info(env, info, &count, given, NULL, NULL);
-  if (count > MAX_DESCRIPTORS) count = MAX_DESCRIPTORS;
-  for (size_t at = 0; at < count; at++) {
-    kept[at] = -1;
-    napi_get_value_int64(env, given[at], &kept[at]);
-  }
-  keep_heap();
-  pid_t pid = note_pipes() ? fork() : -1;
-  if (pid == 0) {
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGCHLD, SIG_DFL);
-    if (!leave_descriptors(kept, count) || uv_loop_fork(uv_default_loop())) _exit(REFUSED);
-    return number(env, 0);
-  }
-  int64_t result = pid < 0 ? -errno : pid;
-  tell(pid < 0 ? 0 : pid, pid < 0 ? errno : BORN, NULL);
-  return number(env, result);
 }
 
 // syscall(number, ...) -> its result or -errno. Arguments are numbers, or buffers for pointers.
@@ -249,36 +222,61 @@ static void wait_for_packet(void) {
   }
 }
 
-// receive() -> the descriptors of the next packet; none when the guest has closed the socket.
-static napi_value do_receive(napi_env env, napi_info info) {
-  (void)info;
-  napi_value result;
+// The descriptors of the next packet. 0 when the guest has closed the socket.
+static size_t receive(int *descriptors) {
   char data[64], control[CMSG_SPACE(sizeof(int) * MAX_DESCRIPTORS)];
   struct iovec part = {data, sizeof data};
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  napi_create_array(env, &result);
+  size_t count = 0;
   wait_for_packet();
   ssize_t got;
   do got = recvmsg(CONTROL, &message, MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
-  if (got <= 0) return result;
-  uint32_t at = 0;
+  if (got <= 0) return 0;
   for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header))
     if (header->cmsg_type == SCM_RIGHTS)
-      for (size_t each = 0; each < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); each++) {
-        int descriptor;
-        memcpy(&descriptor, CMSG_DATA(header) + each * sizeof(int), sizeof descriptor);
-        napi_set_element(env, result, at++, number(env, descriptor));
-      }
+      for (size_t each = 0; each < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); each++)
+        memcpy(&descriptors[count++], CMSG_DATA(header) + each * sizeof(int), sizeof *descriptors);
+  return count;
+}
+
+// serve(kept) -> in each child its descriptors: besides `kept` it has no other of the zygote. None when the guest has closed
+// the socket. No JavaScript runs in the zygote meanwhile, so that its memory is the same for every child.
+static napi_value do_serve(napi_env env, napi_info info) {
+  size_t arguments = 1, count;
+  napi_value given[1], result;
+  int64_t shared = -1;
+  int descriptors[MAX_DESCRIPTORS + 1];
+  napi_get_cb_info(env, info, &arguments, given, NULL, NULL);
+  napi_get_value_int64(env, given[0], &shared);
+  napi_create_array(env, &result);
+  keep_heap();
+  bool noted = note_pipes();
+  while ((count = receive(descriptors))) {
+    pid_t pid = noted ? fork() : -1;
+    if (pid == 0) {
+      sigset_t none;
+      sigemptyset(&none);
+      sigprocmask(SIG_SETMASK, &none, NULL);
+      signal(SIGCHLD, SIG_DFL);
+      descriptors[count] = (int)shared;
+      if (!leave_descriptors(descriptors, count + 1) || uv_loop_fork(uv_default_loop())) _exit(REFUSED);
+      for (uint32_t at = 0; at < count; at++) napi_set_element(env, result, at, number(env, descriptors[at]));
+      return result;
+    }
+    tell(pid < 0 ? 0 : pid, pid < 0 ? errno : BORN, NULL);
+    for (size_t at = 0; at < count; at++) close(descriptors[at]);
+  }
   return result;
 }
 
 napi_value napi_register_module_v1(napi_env env, napi_value exports) {
   const struct { const char *name; callback function; } functions[] = {
-    {"fork", do_fork}, {"syscall", do_syscall}, {"move", do_move}, {"seal", do_seal}, {"receive", do_receive},
+    {"syscall", do_syscall}, {"move", do_move}, {"seal", do_seal}, {"serve", do_serve},
   };
   const struct { const char *name; long value; } numbers[] = {
     {"exit_group", SYS_exit_group}, {"getpid", SYS_getpid}, {"close", SYS_close}, {"setrlimit", SYS_setrlimit}, {"ppoll", SYS_ppoll},
+    {"getrandom", SYS_getrandom},
     {"landlock_create_ruleset", 444}, {"landlock_add_rule", 445}, {"landlock_restrict_self", 446},
   };
   napi_value value, names;

@@ -5,9 +5,10 @@ const fs = require('node:fs');
 const vm = require('node:vm');
 const util = require('node:util');
 const v8 = require('node:v8');
-const crypto = require('node:crypto');
 const net = require('node:net');
 const { stripTypeScriptTypes } = require('node:module');
+
+const { startSigintWatchdog, stopSigintWatchdog } = process.binding?.('contextify') ?? {};
 
 const addon = { exports: {} };
 process.dlopen(addon, '/proc/self/fd/1');
@@ -95,7 +96,7 @@ function seal(request, { filter, statm }) {
 
 // Once, so that every isolate has it: the compiler, the type stripper and the modules that most snippets need.
 
-for (const name of ['events', 'stream', 'buffer', 'zlib', 'url', 'assert', 'timers/promises', 'readline', 'fs/promises', 'perf_hooks', 'path', 'os', 'string_decoder', 'querystring'])
+for (const name of ['crypto', 'events', 'stream', 'buffer', 'zlib', 'url', 'assert', 'timers/promises', 'readline', 'fs/promises', 'perf_hooks', 'path', 'os', 'string_decoder', 'querystring'])
   require('node:' + name);
 for (const name of process.argv.splice(1)) // packages
   try { require(name); }
@@ -189,11 +190,22 @@ function handle(request, inputs) {
       code = stripTypeScriptTypes(code, { mode: 'strip' });
     }
     // A context must survive an endless loop. The watcher costs a thread, so isolates for one execution have none.
+    if (request.keep && !request.rehearsal) keepWatcher();
     const value = compile(code, name).runInThisContext(request.keep ? { breakOnSigint: true } : {});
     if (value === null || typeof value?.then !== 'function') return finish(execution, false, value);
     if (request.keep) process.once('SIGINT', interrupted);
     value.then((result) => finish(execution, false, result), (error) => finish(execution, true, error));
   } catch (error) { finish(execution, true, error); }
+}
+// Node starts its watcher of SIGINT for each script and ends it after. In a context it is kept, which saves that thread
+// each time. A listener takes the signal from it, so that after one it is started anew.
+let watches = false, listened = false;
+function keepWatcher() {
+  if (!startSigintWatchdog) return; // a later Node
+  if (watches && (listened || process.listenerCount('SIGINT'))) { stopSigintWatchdog(); watches = listened = false; }
+  if (watches || process.listenerCount('SIGINT')) return;
+  startSigintWatchdog();
+  watches = true;
 }
 function interrupted() {
   if (current) finish(current, true, { name: 'Interrupted', message: 'The execution was interrupted' });
@@ -259,21 +271,11 @@ function live([channel, out, err]) {
   for (const [from, to] of [[nothing, 0], [out, 1], [err, 2], [channel, CHANNEL]]) check(native.move(from, to), 'a descriptor');
   for (const descriptor of [nothing, channel, out, err]) if (descriptor > 2) fs.closeSync(descriptor);
   // Forked isolates would draw the same random numbers. The seed is taken from this flag at the first draw.
-  v8.setFlagsFromString('--random-seed=' + crypto.randomInt(1, 2 ** 31 - 1));
-  for (const [name, descriptor] of Object.entries({ log: 1, info: 1, debug: 1, warn: 2, error: 2, trace: 2 }))
-    console[name] = (...values) => writeAll(descriptor, Buffer.from(util.format(...values) + '\n'));
-  for (const [stream, descriptor] of [['stdout', 1], ['stderr', 2]])
-    Object.defineProperty(process, stream, { configurable: true, value: { fd: descriptor, isTTY: false, writable: true, write: (text) => { writeAll(descriptor, Buffer.from(text)); return true; }, on() {}, once() {}, emit() {}, end() {} } });
+  const seed = Buffer.alloc(4);
+  if (syscall(numbers.getrandom, seed, 4, 0) !== 4) exit(1);
+  v8.setFlagsFromString('--random-seed=' + (1 + seed.readUInt32LE() % (2 ** 31 - 2)));
   Object.defineProperty(process, 'pid', { configurable: true, enumerable: true, value: syscall(numbers.getpid) }); // Node has the zygote's
-  globalThis.require = require;
-  globalThis.display = display;
-  process.exit = process.reallyExit = (code) => {
-    const execution = current;
-    if (!execution) exit(0);
-    current = null;
-    sendRecord(RESULT, Buffer.from(JSON.stringify({ exit: (code ?? process.exitCode ?? 0) & 255, seconds: (performance.now() - execution.began) / 1000 })));
-    exit(0);
-  };
+  process.on('newListener', (name) => { if (name === 'SIGINT') listened = true; });
   process.on('uncaughtException', (error) => {
     if (current && !current.request.keep) finish(current, true, error);
     else writeAll(2, Buffer.from(`Uncaught ${error?.stack ?? error}\n`));
@@ -300,11 +302,23 @@ function rehearse(rounds) {
   fs.closeSync(statm);
   [sealed, count, process.argv] = [false, 0, argv];
 }
+// What the code of an isolate finds: its own output, and an exit that answers first.
+for (const [name, descriptor] of Object.entries({ log: 1, info: 1, debug: 1, warn: 2, error: 2, trace: 2 }))
+  console[name] = (...values) => writeAll(descriptor, Buffer.from(util.format(...values) + '\n'));
+for (const [stream, descriptor] of [['stdout', 1], ['stderr', 2]])
+  Object.defineProperty(process, stream, { configurable: true, value: { fd: descriptor, isTTY: false, writable: true, write: (text) => { writeAll(descriptor, Buffer.from(text)); return true; }, on() {}, once() {}, emit() {}, end() {} } });
+globalThis.require = require;
+globalThis.display = display;
+process.exit = process.reallyExit = (code) => {
+  const execution = current;
+  if (!execution) exit(0);
+  current = null;
+  sendRecord(RESULT, Buffer.from(JSON.stringify({ exit: (code ?? process.exitCode ?? 0) & 255, seconds: (performance.now() - execution.began) / 1000 })));
+  exit(0);
+};
 rehearse(50);
 
-for (;;) {
-  const descriptors = native.receive();
-  if (!descriptors.length) exit(0);
-  if (native.fork(...descriptors, sharedRuleset) === 0) { live(descriptors); break; }
-  for (const descriptor of descriptors) fs.closeSync(descriptor);
-}
+// The zygote stays in this call. It returns in each child, and without descriptors when the guest is gone.
+const descriptors = native.serve(sharedRuleset);
+if (!descriptors.length) exit(0);
+live(descriptors);

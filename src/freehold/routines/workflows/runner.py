@@ -60,7 +60,9 @@ def step(function: Any, *given: Any, again: bool = False, retries: int = 0, dela
     """
     name = getattr(function, "__qualname__", repr(type(function)))
     options = {"again": bool(again), "retries": int(retries), "delay": float(delay)}
-    return WorkflowCall("step", name, {"function": name, "arguments": _describe(given), **options}, local=(function, given))
+    return WorkflowCall(
+        "step", name, {"function": name, "arguments": _describe(given), **options}, local=(function, given)
+    )
 
 
 def command(

@@ -22,7 +22,7 @@ from freehold.routines.loops import keep_going, keep_quiet, keep_trying
 from freehold.routines.shell_command import mark_files, run_shell
 from freehold.routines.workflows.agent_steps import PARK_GRACE, AgentSteps
 from freehold.routines.workflows.event_steps import EventSteps
-from freehold.routines.workflows.execution import LINGER, WorkflowExecution, ExecutionBounds, StepHost
+from freehold.routines.workflows.execution import LINGER, ExecutionBounds, StepHost, WorkflowExecution
 from freehold.routines.workflows.messages import CommandInput, read_input
 from freehold.routines.workflows.program import StartProgram, start_in_computer
 from freehold.routines.workflows.records import Workflow, WorkflowStep

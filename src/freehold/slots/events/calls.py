@@ -8,7 +8,7 @@ from typing import Any
 
 from freehold.slots.contract import CallContext, SlotCall
 from freehold.slots.errors import SlotError
-from freehold.slots.events.cloud_event import OWN_TYPES, read_event
+from freehold.slots.events.cloud_event import OWN_TYPES, is_own_type, read_event
 from freehold.slots.events.contract import (
     MAX_CHOSEN,
     MAX_DATA,
@@ -46,7 +46,7 @@ def check_event(type: str, subject: str | None, data: Mapping[str, object]) -> s
         raise invalid(
             f"{type[:80]!a} is not a type of an event", "Use words with dots, such as com.example.report.done"
         )
-    if type.startswith(OWN_TYPES):
+    if is_own_type(type):
         raise invalid(f"Types that begin with {OWN_TYPES} are Freehold's own", "Use a name of yours in front")
     if subject is not None and (not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable()):
         raise invalid(f"A subject has 1 to {MAX_SUBJECT} printable characters")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from freehold.strict_json import WrongShape, decode
@@ -12,6 +12,7 @@ SEQUENCE_DIGITS = 16
 OWN_TYPES = "org.freehold."
 """How the type of an event begins that Freehold itself makes."""
 PREFIX = '{"sequence":"'
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,10 @@ class CloudEvent:
     timeline: int | None = None
     imported: bool = False
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, sequence: int | None = None) -> dict[str, Any]:
         """The structured form of CloudEvents. The names of extensions have only small letters."""
         found: dict[str, Any] = {
-            "sequence": f"{self.sequence:0{SEQUENCE_DIGITS}}",
+            "sequence": f"{self.sequence if sequence is None else sequence:0{SEQUENCE_DIGITS}}",
             "specversion": "1.0",
             "id": self.id,
             "source": self.source,
@@ -50,11 +51,15 @@ class CloudEvent:
             found["timelineseq"] = self.timeline
         if self.imported:
             found["imported"] = True
-        return {**found, "data": dict(self.data)}
+        found["data"] = dict(self.data)
+        return found
 
-    def as_line(self) -> bytes:
-        """One line of the log. The sequence comes first, at a fixed place, so that a reader can search for it."""
-        return json.dumps(self.as_json(), separators=(",", ":")).encode() + b"\n"
+    def as_line(self, sequence: int) -> bytes:
+        """One line of the log, in which it has this number.
+
+        The number comes first, at a fixed place, so that a reader can search for it.
+        """
+        return _encode(self.as_json(sequence)).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,6 @@ def read_event(value: object) -> CloudEvent:
     )
 
 
-def number(event: CloudEvent, sequence: int) -> CloudEvent:
-    return replace(event, sequence=sequence)
-
-
 def from_timeline(event: TimelineEvent, source: str) -> CloudEvent:
     """Not numbered yet."""
     return CloudEvent(
@@ -119,6 +120,11 @@ def _find_subject(event: TimelineEvent) -> str | None:
     if isinstance(session, str):
         return f"sessions/{session}"
     return f"{event.kind.partition('.')[0]}/{id}" if isinstance(id, str) else None
+
+
+def is_own_type(type: str) -> bool:
+    """Whether a type is Freehold's own, or looks like it."""
+    return f"{type.lower()}.".startswith(OWN_TYPES)
 
 
 def matches(pattern: str, type: str) -> bool:

@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 TIMEOUT = 5.0
 CLOSE_TIMEOUT = 1.0
 SCHEMES = frozenset({"nats", "tls", "ws", "wss"})
+PUBLISHED_WORD = "published"
+"""No kind of the timeline begins with it."""
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 
 class NatsStream:
-    """The subject of an event is its type after a prefix: `freehold.history.undone`."""
+    """The subject of an event is its type after a prefix: `freehold.history.undone`.
+
+    What a program has published stands under a word of its own, `freehold.published.com.example.done`, so that no type
+    that it chooses looks like an event of Freehold.
+    """
 
     kind = "nats"
 
@@ -103,7 +109,8 @@ class NatsStream:
 
     def subject_of(self, event: CloudEvent) -> str:
         """Types have only letters, digits, `-`, `_` and dots, so that each part is one token."""
-        return f"{self._prefix}.{event.type.removeprefix(OWN_TYPES)}"
+        is_own = event.type.startswith(OWN_TYPES)
+        return f"{self._prefix}.{event.type.removeprefix(OWN_TYPES) if is_own else f'{PUBLISHED_WORD}.{event.type}'}"
 
     async def _ready(self) -> "JetStreamContext":
         """The connected stream. It is made when the server does not have it."""

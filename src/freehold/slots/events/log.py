@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from freehold.home import ensure_private_folder
-from freehold.slots.events.cloud_event import PREFIX, SEQUENCE_DIGITS, CloudEvent, matches, number, read_event
+from freehold.slots.events.cloud_event import PREFIX, SEQUENCE_DIGITS, CloudEvent, matches, read_event
 
 SEGMENT_BYTES = 4 * 1024 * 1024
 MIN_BYTES = 2 * SEGMENT_BYTES
 MAX_LOOKED_AT = 20_000
 """Events that one read looks at, so that a rare type does not make it read the whole log."""
+YIELD_EVERY = 8
+"""Events after which other threads may run, which wait longer for this one than for the disk."""
 _START = len(PREFIX)
 _CHUNK = 64 * 1024
 
@@ -69,24 +72,38 @@ class EventLog:
                 os.close(self._held)
                 self._held = None
 
-    def append(self, events: Sequence[CloudEvent]) -> int:
-        """Numbers the events and writes them to the disk. Returns the last number."""
+    def append(self, events: Sequence[CloudEvent], *, sync: bool = True) -> int:
+        """Numbers the events and writes them. Returns the last number.
+
+        They are on the disk when it returns. Without `sync` a power loss may take the last ones: never one in between,
+        because a file is brought to the disk before the next one begins.
+        """
         with self.locked():
             file, size, last = self._find_end()
             while events:
                 if file is None or size >= SEGMENT_BYTES:
+                    if file is not None:
+                        _sync(file)
                     file, size = self._folder / f"{last + 1:0{SEQUENCE_DIGITS}}.jsonl", 0
-                text, count = b"", 0
+                text, count = bytearray(), 0
                 for event in events:
                     if size + len(text) >= SEGMENT_BYTES:
                         break
-                    text += number(event, last + 1 + count).as_line()
+                    text += event.as_line(last + 1 + count)
                     count += 1
-                _write(file, text)
+                    if count % YIELD_EVERY == 0:
+                        time.sleep(0)
+                _write(file, text, sync=sync)
                 size, last, events = size + len(text), last + count, events[count:]
                 self._last = (file.name, size, last)
             self._remove_oldest()
             return last
+
+    def sync(self) -> None:
+        """Brings what was appended to the disk."""
+        files = self._list_files()
+        if files:
+            _sync(files[-1])
 
     def read(self, after: int, limit: int, types: Sequence[str] = ()) -> LogPart:
         """At most `limit` events with a larger number, of at most `MAX_LOOKED_AT` that are looked at.
@@ -170,7 +187,7 @@ class EventLog:
         return sorted(self._folder.glob(f"{'[0-9]' * SEQUENCE_DIGITS}.jsonl"))
 
 
-def _write(file: Path, text: bytes) -> None:
+def _write(file: Path, text: bytes | bytearray, *, sync: bool) -> None:
     """When it fails, the file is as before: half a line would be taken for the start of the next one."""
     is_new = not file.exists()
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -180,18 +197,23 @@ def _write(file: Path, text: bytes) -> None:
             view = memoryview(text)
             while view:
                 view = view[os.write(descriptor, view) :]
-            os.fdatasync(descriptor)
+            if sync:
+                os.fdatasync(descriptor)
         except OSError:
             os.ftruncate(descriptor, before)
             raise
     finally:
         os.close(descriptor)
     if is_new:
-        folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync(file.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read_from(file: Path, sequence: int) -> Iterator[CloudEvent]:

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from freehold.errors import FreeholdError
 from freehold.slots.answers import expect_answer
-from freehold.slots.contract import CallContext, Record, Reply, SlotCall, SlotCaller
+from freehold.slots.contract import CallContext, CleanLeaving, Record, Reply, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError, slot_unavailable
 from freehold.slots.events.calls import STEPS_OF_CALL, check_limit, invalid
-from freehold.slots.events.cloud_event import CloudEvent, read_event
+from freehold.slots.events.cloud_event import OWN_TYPES, CloudEvent, is_own_type, read_event
 from freehold.slots.events.contract import (
     CONTRACT,
     MAX_RECORDS,
@@ -33,6 +33,7 @@ from freehold.slots.events.contract import (
     ResendDeadLetters,
 )
 from freehold.slots.events.delivery import SinkDelivery
+from freehold.slots.events.known import KnownEvents
 from freehold.slots.events.log import MAX_LOOKED_AT, EventLog
 from freehold.slots.events.pump import EventPump
 from freehold.slots.events.schema import STEPS
@@ -41,6 +42,7 @@ from freehold.slots.statement import Steps
 from freehold.slots.timeline_tables import TimelineTables
 from freehold.strict_json import WrongShape
 from freehold.timeline import Timeline
+from freehold.timeline.wakeup import Wakeup
 
 LOOK_AGAIN = 0.1
 """Seconds after which a process that does not pump in the background looks for new events."""
@@ -63,13 +65,14 @@ class EventStore:
         self._tables = TimelineTables(CONTRACT, timeline, STEPS, STEPS_OF_CALL)
         self._log = EventLog(folder, max_bytes)
         self._pump = EventPump(folder, self._log, timeline, kinds)
+        self._known = KnownEvents()
         self._threads: ThreadPoolExecutor | None = None
         self._delivery = None if sink is None else SinkDelivery(sink, self._log, timeline, kinds, self._in_thread)
         self._connected = asyncio.Event()
         self._grown = asyncio.Event()
         self._is_pumping = False
 
-    def filter_by(self, clean: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    def filter_by(self, clean: CleanLeaving) -> None:
         """The privacy filter, for what comes from the timeline."""
         self._pump.clean = clean
 
@@ -199,6 +202,8 @@ class EventStore:
         if len(request.records) > MAX_RECORDS:
             raise invalid(f"One import has at most {MAX_RECORDS} records")
         events = [_read_record(record) for record in request.records]
+        if not caller.is_owner and any(is_own_type(event.type) for event in events):
+            raise SlotError("events", "denied", f"Only the owner imports events of a type that begins with {OWN_TYPES}")
         done: EventImport | None = None
         if not await self._in_thread(self._has_answer, caller, request.key):
             done = await self._in_thread(self._add, events)
@@ -219,20 +224,10 @@ class EventStore:
     def _add(self, events: Sequence[CloudEvent]) -> EventImport:
         with self._log.locked():
             self._pump.run()
-            known = self._find_known()
-            new = {(one.source, one.id): one for one in events if (one.source, one.id) not in known}
+            self._known.follow(self._log)
+            new = {(one.source, one.id): one for one in events if not self._known.has(one)}
             self._log.append(list(new.values()))
         return EventImport(len(new), len(events) - len(new))
-
-    def _find_known(self) -> set[tuple[str, str]]:
-        """Everything that the log has, by source and id."""
-        known: set[tuple[str, str]] = set()
-        reached, last = 0, self._log.ends().last
-        while reached < last:
-            part = self._log.read(reached, MAX_LOOKED_AT)
-            known.update((event.source, event.id) for event in part.events)
-            reached = part.reached
-        return known
 
     # In the background
 
@@ -249,19 +244,20 @@ class EventStore:
             await asyncio.sleep(RETRY_DELAY)
 
     async def _follow(self) -> None:
-        """Pumps whenever the timeline has grown."""
+        """Pumps soon after the timeline has grown; in a burst many events at once, so that publishers do not wait."""
         self._is_pumping = True
         try:
-            head = await self._in_thread(self._pump.find_head)
-            await self._catch_up()
-            async for _ in self._timeline.follow(after=head):
-                await self._catch_up()
+            with Wakeup(self._timeline.path) as wakeup:
+                while True:
+                    await self._catch_up()
+                    await wakeup.pause()
         finally:
             self._is_pumping = False
 
     async def _forget(self) -> None:
         await asyncio.sleep(FORGET_INTERVAL)
         await self._in_thread(self._pump.forget)
+        await self._in_thread(self._known.rest)
 
     async def _catch_up(self) -> None:
         """Brings what is new into the log. Readers see what was published before they ask."""

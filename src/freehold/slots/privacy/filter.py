@@ -42,6 +42,15 @@ class CleanCall:
 
 
 @dataclass(frozen=True)
+class CleanData:
+    """Data that may leave, and how many parts of each kind were left out with all of it, or have a pseudonym now."""
+
+    data: Mapping[str, Any]
+    refused: Mapping[str, int]
+    replaced: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Sighting:
     kind: PrivateKind
     field: str
@@ -107,14 +116,14 @@ class PrivacyFilter:
             raise PrivacyError(self._slot, seen, hint)
         return CleanCall(cleaned, replaced)
 
-    def clean_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def clean_data(self, data: Mapping[str, Any]) -> "CleanData":
         """Data that leaves without a call, such as of an event of the timeline. What may not leave is left out."""
         try:
             done = self.clean(LeavingData(data))
         except SlotError as error:
-            return {"privacy": error.message}
+            return CleanData({"privacy": error.message}, error.found, {})
         assert isinstance(done.request, LeavingData)
-        return done.request.data
+        return CleanData(done.request.data, {}, done.replaced)
 
     def reveal(self, reply: T, caller: SlotCaller) -> T:
         """The reply with what its pseudonyms stand for, for the owner. Others get it as it is."""
