@@ -19,6 +19,7 @@ import type { Wire } from "./socket.ts";
 import { Ssh } from "./ssh.ts";
 import { Timeline } from "./timeline.ts";
 import { followTopic, type TopicMessage } from "./topic.ts";
+import { Workflows } from "./workflows.ts";
 
 export interface FreeholdOptions {
   /** An API token, as `freehold login` or the page gives it. */
@@ -50,6 +51,7 @@ export class Freehold {
   readonly pods: Pods;
   readonly runs: Runs;
   readonly routines: Routines;
+  readonly workflows: Workflows;
   private readonly connection: Connection;
 
   constructor(url: string, options: FreeholdOptions) {
@@ -75,6 +77,7 @@ export class Freehold {
     this.pods = new Pods(link);
     this.runs = new Runs(link);
     this.routines = new Routines(link);
+    this.workflows = new Workflows(link);
   }
 
   /** The caller and its scopes. */

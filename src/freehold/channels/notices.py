@@ -25,6 +25,11 @@ KINDS = (
     "routine.run_failed",
     "routine.run_uncertain",
     "routine.paused",
+    "workflow.asked",
+    "workflow.done",
+    "workflow.failed",
+    "workflow.uncertain",
+    "workflow.changed",
 )
 """The timeline events of which the owner is told."""
 URGENT_DELAY = 5.0
@@ -36,8 +41,15 @@ _ROUTINE_WORDS = {
     "routine.run_uncertain": "it is not known whether it ran",
     "routine.paused": "paused",
 }
-_ROUTINE_KEY = "routine:"
-"""How the key of a routine's prompt begins: its end is told as that of the routine."""
+_WORKFLOW_WORDS = {
+    "workflow.asked": "asks you",
+    "workflow.done": "done",
+    "workflow.failed": "failed",
+    "workflow.uncertain": "it is not known how far a step came",
+    "workflow.changed": "stopped, because it is another one now",
+}
+_UNATTENDED_KEYS = ("routine:", "workflow:")
+"""How the key of a prompt of a routine or workflow begins: its end is told as that of the routine or workflow."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +128,22 @@ class NoticeWriter:
             words = f"The limit {data.get('limit')} of {data.get('scope')} is reached: {data.get('spent')} of {data.get('of')}."
             link = f"{self._base_url}/settings/budgets"
             return Notice("budget", "A budget is reached", link, (show_title(words, self._mask),))
+        if event.kind in _WORKFLOW_WORDS:
+            return self._describe_workflow(event)
         return self._describe_routine(event)
+
+    def _describe_workflow(self, event: TimelineEvent) -> Notice | None:
+        """A question, and the end of a workflow that no routine has begun and that has something to report."""
+        data, is_asked = event.data, event.kind == "workflow.asked"
+        if not is_asked and (data.get("quiet") or data.get("run") is not None):
+            return None
+        id = str(data.get("workflow"))
+        subject = f"Workflow {show_title(str(data.get('file') or id), self._mask)}: {_WORKFLOW_WORDS[event.kind]}"
+        told = data.get("question") if is_asked else data.get("error") or data.get("result")
+        words = show_words(str(told or ""), self._mask)
+        lines = ("Answer it in the page.",) if is_asked else ()
+        link = f"{self._base_url}/workflows?id={id}"
+        return Notice("needs_you" if is_asked else "routine", subject, link, lines, words)
 
     def _describe_routine(self, event: TimelineEvent) -> Notice | None:
         """The end of a run, unless it says that there is nothing to report; and a routine that was paused for its failures."""
@@ -127,7 +154,8 @@ class NoticeWriter:
         title = show_title(str(data.get("routine")), self._mask)
         lines = (show_title(str(reason), self._mask),) if reason else ()
         subject = f"Routine {title}: {_ROUTINE_WORDS[event.kind]}"
-        words = self._read_last_message(session) if isinstance(session, str) else ""
+        told = str(data.get("result") or "")
+        words = self._read_last_message(session) if isinstance(session, str) else show_words(told, self._mask)
         link = self.link(session) if isinstance(session, str) else f"{self._base_url}/routines"
         return Notice("routine", subject, link, lines, words, session if isinstance(session, str) else None)
 
@@ -151,7 +179,7 @@ class NoticeWriter:
             return None
         key = self._sessions.turns.get(session, turn).key
         origin = find_origin(key)
-        if key.startswith(_ROUTINE_KEY) or (reason == "cancelled" and origin is None):
+        if key.startswith(_UNATTENDED_KEYS) or (reason == "cancelled" and origin is None):
             return None
         title = show_title(row.title, self._mask)
         messages = [

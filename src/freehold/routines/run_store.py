@@ -37,6 +37,7 @@ MAX_KEPT = 500
 """Runs of one routine that are kept."""
 PRUNE_INTERVAL = 16
 MAX_TEXT = 8_000
+MAX_TOLD = 500
 MAX_DATA = 512 * 1024
 MAX_RETRY_DELAY = 6 * 3600.0
 HOUR = 3600.0
@@ -457,6 +458,8 @@ def end_run(tx: Transaction, run: RoutineRun, how: RunEnd, now: float) -> None:
     )
     data: dict[str, Json] = {"routine": run.routine, "run": run.id, "session": run.session}
     data.update(quiet=how.quiet, cost=how.cost)
+    if run.session is None and how.result:
+        data["result"] = how.result[-MAX_TOLD:]  # of a command or a workflow; what an agent says is in its session
     tx.append(f"routine.run_{how.state}", {**data, "error": None if how.error is None else how.error[:500]})
     # Whoever waits for its end is looked at again.
     tx.execute("UPDATE routines_run SET held = 0 WHERE routine = ? AND state = 'due' AND held = 1", (run.routine,))

@@ -19,6 +19,7 @@ from freehold.client._async.runs import AsyncRuns
 from freehold.client._async.sessions import AsyncSessions
 from freehold.client._async.ssh import AsyncSsh
 from freehold.client._async.timeline import AsyncTimeline
+from freehold.client._async.workflows import AsyncWorkflows
 from freehold.client.address import read_address
 from freehold.client.models import Ended, HealthInfo, Me, Meta
 from freehold.client.stored_tokens import find_stored_token
@@ -55,6 +56,7 @@ class AsyncFreehold:
         self.pods = AsyncPods(self._connection)
         self.runs = AsyncRuns(self._connection)
         self.routines = AsyncRoutines(self._connection)
+        self.workflows = AsyncWorkflows(self._connection)
 
     async def __aenter__(self) -> Self:
         return self

@@ -20,6 +20,7 @@ from freehold.client._sync.runs import SyncRuns
 from freehold.client._sync.sessions import SyncSessions
 from freehold.client._sync.ssh import SyncSsh
 from freehold.client._sync.timeline import SyncTimeline
+from freehold.client._sync.workflows import SyncWorkflows
 from freehold.client.address import read_address
 from freehold.client.models import Ended, HealthInfo, Me, Meta
 from freehold.client.stored_tokens import find_stored_token
@@ -56,6 +57,7 @@ class SyncFreehold:
         self.pods = SyncPods(self._connection)
         self.runs = SyncRuns(self._connection)
         self.routines = SyncRoutines(self._connection)
+        self.workflows = SyncWorkflows(self._connection)
 
     def __enter__(self) -> Self:
         return self

@@ -30,6 +30,7 @@ PAGES = (
     "/events",
     "/pods",
     "/routines",
+    "/workflows",
     "/runs",
     "/memory",
     "/network",

@@ -532,6 +532,8 @@ class WorkflowStore:
         )
         data: dict[str, Json] = {"workflow": workflow.id, "file": workflow.file, "run": workflow.run}
         data.update(quiet=state == "done" and result is None, error=None if error is None else error[:500])
+        if state == "done" and result is not None:
+            data["result"] = (result if isinstance(result, str) else json.dumps(result, ensure_ascii=False))[:500]
         tx.append(f"workflow.{state}", data, who=who)
 
 

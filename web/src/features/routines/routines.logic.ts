@@ -2,7 +2,7 @@ import type { AddRoutine, Routine, RoutineRun, RoutineRunMark } from "../../clie
 import { formatDateTime } from "../../ui/format";
 
 export type Trigger = "cron" | "every" | "at" | "files" | "webhook" | "event" | "after" | "message";
-export type Work = "prompt" | "command" | "checklist";
+export type Work = "prompt" | "command" | "checklist" | "workflow";
 
 export const TRIGGERS: Readonly<Record<Trigger, { label: string; placeholder: string }>> = {
   cron: { label: "At times (cron)", placeholder: "0 7 * * MON-FRI" },
@@ -19,6 +19,7 @@ export const WORKS: Readonly<Record<Work, { label: string; placeholder: string }
   prompt: { label: "Prompt", placeholder: "Report what changed since yesterday." },
   command: { label: "Command", placeholder: "make -C site nightly" },
   checklist: { label: "Checklist", placeholder: "HEARTBEAT.md" },
+  workflow: { label: "Workflow", placeholder: "flows/nightly.py" },
 };
 
 /** What the form holds, as it was typed. */
