@@ -1,4 +1,4 @@
-"""What do routines cost while they sleep, and how late do they begin? Beside the same process without any.
+"""What do routines cost while they sleep, how late do they begin, and what does the journal of workflows cost?
 
 Figures depend on what else the machine does: look at the load first.
 """
@@ -9,6 +9,7 @@ import json
 import os
 import re
 import resource
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ import httpx2
 from tests.agents.session_harness import SessionHarness
 from tests.gateway.running_gateway import running_gateway
 from tests.routines.crash_driver import LineWork
+from tests.routines.workflow_crash_driver import start_here
 from tests.support.condition import until
 
 from bench.harness import Figure, main
@@ -33,6 +35,9 @@ from freehold.routines.routine_store import RoutineStore
 from freehold.routines.run_store import RunEnd
 from freehold.routines.section import RoutineSection
 from freehold.routines.service import RoutineService
+from freehold.routines.workflows.messages import StepAsked
+from freehold.routines.workflows.service import WorkflowService
+from freehold.routines.workflows.store import StepEnd, WorkflowOrder, WorkflowStore
 from freehold.slots.events.webhook import sign
 from freehold.timeline import Timeline
 
@@ -48,6 +53,21 @@ API_AIM = 50.0
 """Milliseconds at the 99th percentile, while so many requests a second come from one address."""
 PROCESSOR_AIM = 0.1
 """Percent of one core. What is below cannot be told from the noise of the clock."""
+
+
+JOURNAL_AIM = 5.0
+"""Milliseconds to store that a step begins and how it ended, at the 95th percentile."""
+WAITING = 1_000
+RECOVERY_AIM = 2.0
+"""Seconds from the start of the service until they wait again and one of them has gone on to its end."""
+NO_RETRY = {"again": False, "retries": 0, "delay": 10.0}
+WAITING_FILE = """
+from freehold_workflow import ask, step
+
+async def main(data):
+    await step(str, 1)
+    return await ask("Go on?")
+"""
 
 
 class TimedWork(LineWork):
@@ -210,7 +230,111 @@ def measure_flood(seconds: float) -> tuple[list[float], list[float], dict[str, A
     return alone, busy, sent
 
 
+def measure_journal(steps: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of each step's two transactions, and of a bare commit of SQLite that writes as much, sorted."""
+    journal, bare = list[float](), list[float]()
+    with tempfile.TemporaryDirectory() as folder, Timeline(Path(folder) / "timeline.db") as timeline:
+        store = WorkflowStore(timeline, WallClock())
+        store.prepare()
+        id = store.add(WorkflowOrder("w.py", {}), who="owner").id
+        store.claim(id, "text")
+        peer = sqlite3.connect(Path(folder) / "peer.db", isolation_level=None)
+        peer.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE step (result TEXT)")
+        for number in range(1, steps + 1):
+            begin = time.perf_counter()
+            asked = StepAsked(str(number), "step", "fetch", {"function": "fetch", "arguments": [number]})
+            step, _ = store.begin_step(id, asked, steps)
+            store.end_step(step, StepEnd({"number": number}))
+            journal.append((time.perf_counter() - begin) * 1000)
+            begin = time.perf_counter()
+            peer.execute("INSERT INTO step VALUES (?)", (json.dumps({"number": number}),))
+            bare.append((time.perf_counter() - begin) * 1000)
+        peer.close()
+    return sorted(journal), sorted(bare)
+
+
+async def wait_forever(home: Path) -> None:
+    """The part of the child that is killed: many workflows that have come to a question."""
+    async with asyncio.TaskGroup() as group:
+        service = await open_workflows(group, home)
+        for _ in range(WAITING):
+            made = service.store.add(WorkflowOrder("w.py", {}), who="owner")
+            service.store.claim(made.id, WAITING_FILE)
+            function = StepAsked("1", "step", "str", {"function": "str", "arguments": [1], **NO_RETRY})
+            step, _ = service.store.begin_step(made.id, function, 10)
+            service.store.end_step(step, StepEnd("1"))
+            service.store.begin_step(
+                made.id, StepAsked("2", "ask", "Go on?", {"question": "Go on?", "choices": []}), 10
+            )
+            service.store.suspend(made.id, ["2"])
+        print("waiting", flush=True)
+        await asyncio.Event().wait()
+
+
+async def open_workflows(group: asyncio.TaskGroup, home: Path) -> WorkflowService:
+    computer: Computer = None  # type: ignore[assignment] # the files of this benchmark run here
+    sessions = SessionHarness(computer, home, 600.0)
+    await sessions.start(group)
+
+    async def read_source(_file: str) -> str:
+        return WAITING_FILE
+
+    service = WorkflowService(sessions.sessions, start=start_here, read_source=read_source)
+    group.create_task(service.run())
+    await service.ready.wait()
+    return service
+
+
+async def recover(home: Path) -> float:
+    async with asyncio.TaskGroup() as group:
+        begin = time.perf_counter()
+        service = await open_workflows(group, home)
+        assert service.store.count_states() == {"waiting": WAITING}
+        (first,) = service.store.list_workflows(limit=1)
+        service.store.answer(first.id, "2", "yes", who="owner")
+        await until(lambda: service.store.get(first.id).state == "done")
+        spent = time.perf_counter() - begin
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+    return spent
+
+
+def measure_recovery() -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "freehold.toml").write_text("")
+        command = [sys.executable, "-m", "bench.routines", "wait", folder]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "waiting\n"
+            child.kill()
+        return asyncio.run(recover(home))
+
+
+def measure_workflows(quick: bool) -> Iterator[Figure]:
+    journal, bare = measure_journal(300 if quick else 2000)
+    step = journal[int(len(journal) * 0.95)]
+    yield Figure(
+        "journal of a workflow's step, p95",
+        step,
+        "ms",
+        "a bare commit of SQLite:",
+        bare[int(len(bare) * 0.95)],
+        f"≤ {JOURNAL_AIM:g} ms",
+        step <= JOURNAL_AIM,
+    )
+    spent = measure_recovery()
+    yield Figure(
+        f"recovery of {WAITING:,} waiting workflows after kill -9",
+        spent,
+        "s",
+        aim=f"≤ {RECOVERY_AIM:g} s",
+        met=spent <= RECOVERY_AIM,
+    )
+
+
 def measure(quick: bool) -> Iterator[Figure]:
+    yield from measure_workflows(quick)
     seconds = 5.0 if quick else 30.0
     empty, full = measure_sleep(0, seconds), measure_sleep(SLEEPING, seconds)
     memory = full["memory"] - empty["memory"]
@@ -260,6 +384,8 @@ def measure(quick: bool) -> Iterator[Figure]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["sleep"]:
         asyncio.run(sleep_and_report(Path(sys.argv[2]), float(sys.argv[3])))
+    elif sys.argv[1:2] == ["wait"]:
+        asyncio.run(wait_forever(Path(sys.argv[2])))
     elif sys.argv[1:2] == ["serve"]:
         asyncio.run(serve(Path(sys.argv[2])))
     elif sys.argv[1:2] == ["flood"]:

@@ -84,9 +84,11 @@ class StoreBench:
 
     def tick(self) -> tuple[RoutineRun, ...]:
         """What the gateway does when it wakes: the runs that begin."""
-        while self.runs.make_due():
-            pass
-        return self.runs.claim().begun
+        begun, is_cut = list[RoutineRun](), True
+        while is_cut:
+            claimed = self.runs.begin_due()
+            begun, is_cut = [*begun, *claimed.begun], claimed.is_cut
+        return tuple(begun)
 
     def finish(self, state: str = "done", **more: object) -> None:
         for run in self.runs.list_open():

@@ -63,15 +63,13 @@ def test_overlap_skips_queues_or_replaces(stores: StoreBench) -> None:
     stores.clock.forward(600)
     assert len(stores.tick()) == 3
     stores.clock.forward(600)
-    while stores.runs.make_due():
-        pass
-    claimed = stores.runs.claim()
+    claimed = stores.runs.begin_due()
     assert claimed.begun == ()
     assert [run.routine for run in claimed.replaced] == ["replace"]
     assert stores.states("skip") == ["started", "skipped"]
     assert stores.states("queue") == ["started", "due"] == stores.states("replace")
     stores.finish("cancelled")
-    assert sorted(run.routine for run in stores.runs.claim().begun) == ["queue", "replace"]
+    assert sorted(run.routine for run in stores.runs.begin_due().begun) == ["queue", "replace"]
 
 
 def test_a_run_that_waits_for_another_does_not_keep_the_gateway_awake(stores: StoreBench) -> None:
@@ -147,8 +145,7 @@ def test_the_budget_of_a_day_skips_the_rest_of_the_day(stores: StoreBench) -> No
 def test_nothing_begins_while_the_kill_switch_is_on(stores: StoreBench) -> None:
     stores.add(every=600)
     stores.clock.forward(600)
-    stores.runs.make_due()
-    assert stores.runs.claim(stopped="The kill switch is on").begun == ()
+    assert stores.runs.begin_due(stopped="The kill switch is on").begun == ()
     assert stores.states() == ["skipped"]
 
 

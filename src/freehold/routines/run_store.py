@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from freehold.errors import FreeholdError
 from freehold.routines.records import (
@@ -20,7 +21,7 @@ from freehold.routines.records import (
 )
 from freehold.routines.routine_store import RoutineStore, pause_routine, save_position, zone_name, zone_of
 from freehold.routines.rules import TIME_TRIGGERS, work_of
-from freehold.routines.schedule import find_next, list_passed, read_hours, read_schedule
+from freehold.routines.schedule import find_next, list_passed, read_hours, read_schedule, read_zone
 from freehold.timeline import Json, Transaction
 
 LATE = 60.0
@@ -50,12 +51,15 @@ _ROUTINE = f"SELECT {ROUTINE_COLUMNS} FROM routines_routine"  # noqa: S608 - our
 
 @dataclass(frozen=True)
 class Claimed:
-    """What `claim` has decided: runs that begin now, and runs that must end because a new one replaces them."""
+    """What `begin_due` has decided: runs that begin now, and runs that must end because a new one replaces them.
+
+    `routines` are those of the runs that begin, by name. `is_cut`: there may be more.
+    """
 
     begun: tuple[RoutineRun, ...]
     replaced: tuple[RoutineRun, ...]
-    is_cut: bool = False
-    """Whether there may be more."""
+    routines: Mapping[str, Routine]
+    is_cut: bool
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class RunEnd:
 
 
 class RunStore:
-    """Every method blocks. `claim` and `make_due` are called by one process, the gateway; the others by any."""
+    """Every method blocks. `begin_due` is called by one process, the gateway; the others by any."""
 
     def __init__(self, routines: RoutineStore) -> None:
         self.routines = routines
@@ -173,20 +177,29 @@ class RunStore:
 
     # Becoming due
 
-    def make_due(self) -> bool:
-        """Makes a run for each routine whose time has come, at most so many. Returns whether there may be more."""
+    def begin_due(self, *, stopped: str | None = None) -> Claimed:
+        """Makes a run for each routine whose time has come, and decides about all that are due, at most so many of each.
+
+        Those that begin are marked as started before anything is done for them. `stopped` says why nothing may begin
+        now: every run that is due is then skipped.
+        """
         now = self._clock.now()
-        if now < CLOCK_IS_SET:
-            return False
         with self._timeline.transaction() as tx:
-            clock = self._note_clock(tx, now)
-            rows = tx.execute(f"{_ROUTINE} WHERE next <= ? ORDER BY next LIMIT ?", (now, BATCH)).fetchall()
-            for routine in map(read_routine, rows):
-                self._make_due(tx, routine, now, clock)
+            is_cut = now >= CLOCK_IS_SET and self._make_all_due(tx, now)
+            return self._claim(tx, now, stopped, is_cut=is_cut)
+
+    def _make_all_due(self, tx: Transaction, now: float) -> bool:
+        """Whether there may be more."""
+        clock = self._note_clock(tx, now)
+        rows = tx.execute(f"{_ROUTINE} WHERE next <= ? ORDER BY next LIMIT ?", (now, BATCH)).fetchall()
+        here = self._clock.zone()
+        for routine in map(read_routine, rows):
+            self._make_due(tx, routine, now, clock, here)
         return len(rows) == BATCH
 
-    def _make_due(self, tx: Transaction, routine: Routine, now: float, clock: "SeenClock") -> None:
-        zone, spec = zone_of(routine.spec, self._clock), routine.spec
+    def _make_due(self, tx: Transaction, routine: Routine, now: float, clock: "SeenClock", here: ZoneInfo) -> None:
+        spec = routine.spec
+        zone = here if spec.zone is None else read_zone(spec.zone)
         schedule, hours = read_schedule(spec, zone, routine.created), read_hours(spec.hours, zone)
         assert schedule is not None
         assert routine.next is not None
@@ -290,39 +303,38 @@ class RunStore:
 
     # Starting
 
-    def claim(self, *, stopped: str | None = None) -> Claimed:
-        """Decides about the runs that are due. Those that begin are marked as started before anything is done for them.
+    def _claim(self, tx: Transaction, now: float, stopped: str | None, *, is_cut: bool) -> Claimed:
+        begun, replaced, routines = list[RoutineRun](), list[RoutineRun](), dict[str, Routine]()
+        rows = tx.execute(
+            f"{_RUN} WHERE state = 'due' AND held = 0 AND begin <= ? ORDER BY number LIMIT ?", (now, BATCH)
+        ).fetchall()
+        busy = {name for (name,) in tx.execute("SELECT routine FROM routines_run WHERE state IN ('started', 'parked')")}
+        for run in map(read_run, rows):
+            found = tx.execute(f"{_ROUTINE} WHERE name = ?", (run.routine,)).fetchone()
+            if found is None:
+                end_run(tx, run, RunEnd("cancelled", error="The routine was removed"), now)
+                continue
+            routine = read_routine(found)
+            refusal = stopped or self._find_refusal(tx, routine, run, now)
+            if refusal is not None:
+                end_run(tx, run, RunEnd("skipped", error=refusal), now)
+            elif routine.name not in busy:
+                busy.add(routine.name)
+                routines[routine.name] = routine
+                begun.append(self._start(tx, routine, run, now))
+            else:
+                replaced += self._overlap(tx, routine, run, now)
+        return Claimed(tuple(begun), tuple(replaced), routines, is_cut or len(rows) == BATCH)
 
-        `stopped` says why nothing may begin now: every run that is due is then skipped.
-        """
-        now = self._clock.now()
-        begun, replaced = list[RoutineRun](), list[RoutineRun]()
-        with self._timeline.transaction() as tx:
-            rows = tx.execute(
-                f"{_RUN} WHERE state = 'due' AND held = 0 AND begin <= ? ORDER BY number LIMIT ?", (now, BATCH)
-            ).fetchall()
-            for run in map(read_run, rows):
-                found = tx.execute(f"{_ROUTINE} WHERE name = ?", (run.routine,)).fetchone()
-                if found is None:
-                    end_run(tx, run, RunEnd("cancelled", error="The routine was removed"), now)
-                    continue
-                routine = read_routine(found)
-                refusal = stopped or self._find_refusal(tx, routine, run, now)
-                if refusal is not None:
-                    end_run(tx, run, RunEnd("skipped", error=refusal), now)
-                    continue
-                others = tx.execute(
-                    f"{_RUN} WHERE routine = ? AND state IN ('started', 'parked')", (routine.name,)
-                ).fetchall()
-                if not others:
-                    begun.append(self._start(tx, routine, run, now))
-                elif routine.spec.overlap == "skip":
-                    end_run(tx, run, RunEnd("skipped", error=_tell_overlap(read_run(others[0]))), now)
-                else:
-                    self._hold(tx, routine, run, now)
-                    if routine.spec.overlap == "replace":
-                        replaced += map(read_run, others)
-        return Claimed(tuple(begun), tuple(replaced), len(rows) == BATCH)
+    def _overlap(self, tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> list[RoutineRun]:
+        """Another run of the routine has not ended. Returns those that the new one replaces."""
+        rows = tx.execute(f"{_RUN} WHERE routine = ? AND state IN ('started', 'parked')", (routine.name,)).fetchall()
+        others = [read_run(row) for row in rows]
+        if routine.spec.overlap == "skip":
+            end_run(tx, run, RunEnd("skipped", error=_tell_overlap(others[0])), now)
+            return []
+        self._hold(tx, routine, run, now)
+        return others if routine.spec.overlap == "replace" else []
 
     def _find_refusal(self, tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> str | None:
         if routine.state == "paused" and not run.cause.startswith(MANUAL):
@@ -349,11 +361,11 @@ class RunStore:
             kept = routine.session if routine.spec.session == "same" else None
             # Known before the session is made: after a crash we know whether it was.
             session = named or kept or secrets.token_hex(8)
-        tx.execute(
-            "UPDATE routines_run SET state = 'started', started = ?, session = ?, turn = NULL, held = 0, error = NULL,"
-            " work = ? WHERE id = ?",
+        row = tx.execute(
+            "UPDATE routines_run SET state = 'started', started = ?, session = ?, turn = NULL, held = 0, error = NULL,"  # noqa: S608
+            f" work = ? WHERE id = ? RETURNING {RUN_COLUMNS}",
             (now, session, work_of(routine.spec), run.id),
-        )
+        ).fetchone()
         data: dict[str, Json] = {
             "routine": run.routine,
             "run": run.id,
@@ -361,7 +373,7 @@ class RunStore:
             "session": session,
         }
         tx.append("routine.run_started", data)
-        return read_run(tx.execute(f"{_RUN} WHERE id = ?", (run.id,)).fetchone())
+        return read_run(row)
 
     @staticmethod
     def _hold(tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> None:
@@ -429,7 +441,7 @@ def insert_run(
     who: str = "freehold",
 ) -> str | None:
     """The id of the new run; None when this cause has made one already."""
-    id = "".join(secrets.choice(_LETTERS) for _ in range(10))
+    id = "".join(_LETTERS[byte % len(_LETTERS)] for byte in secrets.token_bytes(10))
     encoded = json.dumps(data)
     if len(encoded) > MAX_DATA:
         raise FreeholdError("routine.too-large", f"What triggered {routine.name} is longer than {MAX_DATA} characters")

@@ -119,7 +119,7 @@ class RoutineService:
         await run_blocking(self.routines.adopt_manifest, self._wanted)
         await self._find_begin()
         for run in await run_blocking(self.runs.list_open):
-            self._spawn(self._live(run, recovering=True))
+            self._spawn(self._recover(run))
 
     async def _wait_routines_changed(self, seconds: float | None = None) -> None:
         """Returns when a routine was added or changed, or after so many seconds."""
@@ -139,21 +139,22 @@ class RoutineService:
     async def _begin_due(self) -> None:
         is_cut = True
         while is_cut:
-            is_cut = await run_blocking(self.runs.make_due)
-            claimed = await run_blocking(
-                partial(self.runs.claim, stopped=STOPPED if self._sessions.dependencies.models.stopped else None)
-            )
+            stopped = STOPPED if self._sessions.dependencies.models.stopped else None
+            claimed = await run_blocking(partial(self.runs.begin_due, stopped=stopped))
+            for run in claimed.begun:
+                self._spawn(self._live(run, claimed.routines[run.routine]))
             for run in claimed.replaced:
                 self._spawn(self._cancel(run, "A newer run has replaced it"))
-            for run in claimed.begun:
-                self._spawn(self._live(run))
-            is_cut = is_cut or claimed.is_cut
+            is_cut = claimed.is_cut
 
     # One run
 
-    async def _live(self, run: RoutineRun, *, recovering: bool = False) -> None:
+    async def _recover(self, run: RoutineRun) -> None:
+        await self._live(run, await run_blocking(self.routines.find, run.routine), recovering=True)
+
+    async def _live(self, run: RoutineRun, routine: Routine | None, *, recovering: bool = False) -> None:
         """Does the work of a run, and sees that it keeps to its bounds."""
-        routine, work = await run_blocking(self.routines.find, run.routine), self._work_of(run)
+        work = self._work_of(run)
         end: RunEnd | None
         try:
             if routine is None or (recovering and work_of(routine.spec) != run.work):
