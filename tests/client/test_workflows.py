@@ -16,7 +16,8 @@ async def test_a_program_begins_signals_ends_and_retries_a_workflow(tmp_path: Pa
         async with Freehold(gateway.url, token=secret) as home:
             begun = await home.workflows.run("flows/w.py", {"week": 12}, budget=1.5, asks="refuse")
             assert (begun.name, begun.budget, begun.is_finished) == ("w", 1.5, False)
-            assert (await home.workflows.signal(begun.id, "go", {"a": 1})).data == {"week": 12}
+            assert (await home.workflows.signal(begun.id, "go", {"a": 1})).file == "flows/w.py"
+            assert (await home.workflows.get(begun.id)).data == {"week": 12}
             with pytest.raises(FreeholdError) as caught:
                 await home.workflows.answer(begun.id, "1", "yes")
             assert caught.value.code == "workflow.step.not-found"

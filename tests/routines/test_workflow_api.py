@@ -62,6 +62,7 @@ async def test_a_token_begins_a_workflow_only_if_it_may_prompt_and_run_commands(
     none = gateway.token("routines", name="none")
     assert (await call(gateway, none, "POST", f"/{made['id']}/cancel"))["state"] == "cancelled"
     assert (await call(gateway, none, "POST", f"/{made['id']}/retry"))["error"]["code"] == "identity.wrong-scope"
+    assert (await call(gateway, none, "GET", f"/{made['id']}"))["error"]["code"] == "identity.wrong-scope"
     reader = gateway.token("read", name="reader")
     assert (await call(gateway, reader, "GET", ""))["error"]["code"] == "identity.wrong-scope"
 

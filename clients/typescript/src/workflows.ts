@@ -5,7 +5,7 @@ import type { Link } from "./freehold.ts";
 
 const WORKFLOWS = "/v1/workflows";
 
-/** The token needs the scope `routines`; to run or retry one also `prompt` and `terminal`, to answer `prompt`. */
+/** The token needs the scope `routines`; to see steps and to answer also `prompt`, to run or retry `terminal` too. */
 export class Workflows {
   private readonly link: Link;
 
@@ -18,6 +18,7 @@ export class Workflows {
     return this.link.connection.get(WORKFLOWS, { limit: 50, ...options });
   }
 
+  /** With its steps. */
   get(id: string): Promise<WorkflowDetails> {
     return this.link.connection.get(addressOf(id));
   }
@@ -32,7 +33,7 @@ export class Workflows {
   }
 
   /** End a workflow and what it has begun. Idempotent. */
-  cancel(id: string): Promise<WorkflowDetails> {
+  cancel(id: string): Promise<Workflow> {
     return this.link.connection.post(`${addressOf(id)}/cancel`, {});
   }
 
@@ -47,7 +48,7 @@ export class Workflows {
   }
 
   /** Send an event to one workflow. It is kept until the workflow waits for it. */
-  signal(id: string, name: string, data: Record<string, unknown> = {}): Promise<WorkflowDetails> {
+  signal(id: string, name: string, data: Record<string, unknown> = {}): Promise<Workflow> {
     return this.link.connection.post(`${addressOf(id)}/events`, { name, data });
   }
 }

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from freehold.routines.rules import TriggerKind, WorkKind, trigger_of
@@ -97,9 +98,14 @@ def encode_spec(spec: RoutineSection) -> str:
     return json.dumps(spec.model_dump(exclude_defaults=True), sort_keys=True)
 
 
+@lru_cache(maxsize=256)
+def _decode_spec(text: str) -> RoutineSection:
+    return RoutineSection.model_validate(json.loads(text))
+
+
 def read_routine(row: tuple[Any, ...]) -> Routine:
     name, spec, *rest = row
-    return Routine(name, RoutineSection.model_validate(json.loads(spec)), *rest)
+    return Routine(name, _decode_spec(spec), *rest)
 
 
 def read_run(row: tuple[Any, ...]) -> RoutineRun:

@@ -185,17 +185,18 @@ class RunStore:
         """
         now = self._clock.now()
         with self._timeline.transaction() as tx:
-            is_cut = now >= CLOCK_IS_SET and self._make_all_due(tx, now)
-            return self._claim(tx, now, stopped, is_cut=is_cut)
+            routines = self._make_all_due(tx, now) if now >= CLOCK_IS_SET else {}
+            claimed = self._claim(tx, now, stopped, routines)
+            return replace(claimed, is_cut=claimed.is_cut or len(routines) == BATCH)
 
-    def _make_all_due(self, tx: Transaction, now: float) -> bool:
-        """Whether there may be more."""
+    def _make_all_due(self, tx: Transaction, now: float) -> dict[str, Routine]:
+        """The routines whose time has come, by name."""
         clock = self._note_clock(tx, now)
         rows = tx.execute(f"{_ROUTINE} WHERE next <= ? ORDER BY next LIMIT ?", (now, BATCH)).fetchall()
-        here = self._clock.zone()
-        for routine in map(read_routine, rows):
+        here, found = self._clock.zone(), list(map(read_routine, rows))
+        for routine in found:
             self._make_due(tx, routine, now, clock, here)
-        return len(rows) == BATCH
+        return {routine.name: routine for routine in found}
 
     def _make_due(self, tx: Transaction, routine: Routine, now: float, clock: "SeenClock", here: ZoneInfo) -> None:
         spec = routine.spec
@@ -303,28 +304,28 @@ class RunStore:
 
     # Starting
 
-    def _claim(self, tx: Transaction, now: float, stopped: str | None, *, is_cut: bool) -> Claimed:
-        begun, replaced, routines = list[RoutineRun](), list[RoutineRun](), dict[str, Routine]()
+    def _claim(self, tx: Transaction, now: float, stopped: str | None, routines: Mapping[str, Routine]) -> Claimed:
+        """`routines` are those that were read already."""
+        begun, replaced, started = list[RoutineRun](), list[RoutineRun](), dict[str, Routine]()
         rows = tx.execute(
             f"{_RUN} WHERE state = 'due' AND held = 0 AND begin <= ? ORDER BY number LIMIT ?", (now, BATCH)
         ).fetchall()
         busy = {name for (name,) in tx.execute("SELECT routine FROM routines_run WHERE state IN ('started', 'parked')")}
         for run in map(read_run, rows):
-            found = tx.execute(f"{_ROUTINE} WHERE name = ?", (run.routine,)).fetchone()
-            if found is None:
+            routine = routines.get(run.routine) or started.get(run.routine) or _find_routine(tx, run.routine)
+            if routine is None:
                 end_run(tx, run, RunEnd("cancelled", error="The routine was removed"), now)
                 continue
-            routine = read_routine(found)
             refusal = stopped or self._find_refusal(tx, routine, run, now)
             if refusal is not None:
                 end_run(tx, run, RunEnd("skipped", error=refusal), now)
             elif routine.name not in busy:
                 busy.add(routine.name)
-                routines[routine.name] = routine
+                started[routine.name] = routine
                 begun.append(self._start(tx, routine, run, now))
             else:
                 replaced += self._overlap(tx, routine, run, now)
-        return Claimed(tuple(begun), tuple(replaced), routines, is_cut or len(rows) == BATCH)
+        return Claimed(tuple(begun), tuple(replaced), started, len(rows) == BATCH)
 
     def _overlap(self, tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> list[RoutineRun]:
         """Another run of the routine has not ended. Returns those that the new one replaces."""
@@ -428,6 +429,11 @@ class RunStore:
                 if routine is not None:
                     count_failures(tx, routine, how)
         return self.get(run)
+
+
+def _find_routine(tx: Transaction, name: str) -> Routine | None:
+    row = tx.execute(f"{_ROUTINE} WHERE name = ?", (name,)).fetchone()
+    return None if row is None else read_routine(row)
 
 
 def insert_run(

@@ -10,7 +10,7 @@ WORKFLOWS = "/v1/workflows"
 
 
 class AsyncWorkflows:
-    """The token needs the scope `routines`; to run or retry one also `prompt` and `terminal`, to answer `prompt`."""
+    """The token needs the scope `routines`; to see steps and to answer also `prompt`, to run or retry `terminal` too."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
@@ -20,6 +20,7 @@ class AsyncWorkflows:
         return await self._connection.get(WORKFLOWS, WorkflowListPage, {"before": before, "limit": limit})
 
     async def get(self, id: str) -> WorkflowDetails:
+        """With its steps."""
         return await self._connection.get(_path(id), WorkflowDetails)
 
     async def run(
@@ -29,9 +30,9 @@ class AsyncWorkflows:
         body = {"file": file, "data": data or {}, "budget": budget, "asks": asks}
         return await self._connection.post(WORKFLOWS, WorkflowInfo, body)
 
-    async def cancel(self, id: str) -> WorkflowDetails:
+    async def cancel(self, id: str) -> WorkflowInfo:
         """End a workflow and what it has begun. Idempotent."""
-        return await self._connection.post(f"{_path(id)}/cancel", WorkflowDetails, {})
+        return await self._connection.post(f"{_path(id)}/cancel", WorkflowInfo, {})
 
     async def retry(self, id: str, *, step: str | None = None) -> WorkflowDetails:
         """Begin a workflow that has ended once more, from a step on, with the file as it is now."""
@@ -41,9 +42,9 @@ class AsyncWorkflows:
         """Answer what a workflow asks."""
         return await self._connection.post(f"{_path(id)}/answer", WorkflowDetails, {"step": step, "answer": answer})
 
-    async def signal(self, id: str, name: str, data: dict[str, Any] | None = None) -> WorkflowDetails:
+    async def signal(self, id: str, name: str, data: dict[str, Any] | None = None) -> WorkflowInfo:
         """Send an event to one workflow. It is kept until the workflow waits for it."""
-        return await self._connection.post(f"{_path(id)}/events", WorkflowDetails, {"name": name, "data": data or {}})
+        return await self._connection.post(f"{_path(id)}/events", WorkflowInfo, {"name": name, "data": data or {}})
 
 
 def _path(id: str) -> str:

@@ -11,7 +11,7 @@ WORKFLOWS = "/v1/workflows"
 
 
 class SyncWorkflows:
-    """The token needs the scope `routines`; to run or retry one also `prompt` and `terminal`, to answer `prompt`."""
+    """The token needs the scope `routines`; to see steps and to answer also `prompt`, to run or retry `terminal` too."""
 
     def __init__(self, connection: SyncConnection) -> None:
         self._connection = connection
@@ -21,6 +21,7 @@ class SyncWorkflows:
         return self._connection.get(WORKFLOWS, WorkflowListPage, {"before": before, "limit": limit})
 
     def get(self, id: str) -> WorkflowDetails:
+        """With its steps."""
         return self._connection.get(_path(id), WorkflowDetails)
 
     def run(
@@ -30,9 +31,9 @@ class SyncWorkflows:
         body = {"file": file, "data": data or {}, "budget": budget, "asks": asks}
         return self._connection.post(WORKFLOWS, WorkflowInfo, body)
 
-    def cancel(self, id: str) -> WorkflowDetails:
+    def cancel(self, id: str) -> WorkflowInfo:
         """End a workflow and what it has begun. Idempotent."""
-        return self._connection.post(f"{_path(id)}/cancel", WorkflowDetails, {})
+        return self._connection.post(f"{_path(id)}/cancel", WorkflowInfo, {})
 
     def retry(self, id: str, *, step: str | None = None) -> WorkflowDetails:
         """Begin a workflow that has ended once more, from a step on, with the file as it is now."""
@@ -42,9 +43,9 @@ class SyncWorkflows:
         """Answer what a workflow asks."""
         return self._connection.post(f"{_path(id)}/answer", WorkflowDetails, {"step": step, "answer": answer})
 
-    def signal(self, id: str, name: str, data: dict[str, Any] | None = None) -> WorkflowDetails:
+    def signal(self, id: str, name: str, data: dict[str, Any] | None = None) -> WorkflowInfo:
         """Send an event to one workflow. It is kept until the workflow waits for it."""
-        return self._connection.post(f"{_path(id)}/events", WorkflowDetails, {"name": name, "data": data or {}})
+        return self._connection.post(f"{_path(id)}/events", WorkflowInfo, {"name": name, "data": data or {}})
 
 
 def _path(id: str) -> str:

@@ -71,15 +71,16 @@ class WorkflowRoutes:
         return describe_workflow(await run_blocking(partial(service.store.add, order, who=principal.who)))
 
     @get("/v1/workflows/{workflow}", scope="routines")
-    async def get_workflow(self, workflow: UrlId) -> WorkflowDetailsBody:
+    async def get_workflow(self, workflow: UrlId, request: Request) -> WorkflowDetailsBody:
+        """With its steps and what their agents say: needs the scope prompt as well."""
+        principal_of(request.scope).require("prompt")
         return await self._show(workflow)
 
     @post("/v1/workflows/{workflow}/cancel", scope="routines")
-    async def cancel_workflow(self, workflow: UrlId, request: Request) -> WorkflowDetailsBody:
+    async def cancel_workflow(self, workflow: UrlId, request: Request) -> WorkflowBody:
         """End a workflow and what it has begun. Idempotent."""
         service = await self._open()
-        await service.cancel(workflow, principal_of(request.scope).who)
-        return await self._show(workflow)
+        return describe_workflow(await service.cancel(workflow, principal_of(request.scope).who))
 
     @post("/v1/workflows/{workflow}/retry", scope="routines")
     async def retry_workflow(self, workflow: UrlId, body: RetryWorkflowBody, request: Request) -> WorkflowDetailsBody:
@@ -99,9 +100,9 @@ class WorkflowRoutes:
         return await self._show(workflow)
 
     @post("/v1/workflows/{workflow}/events", scope="routines")
-    async def signal_workflow(self, workflow: UrlId, body: SignalWorkflowBody, request: Request) -> WorkflowDetailsBody:
+    async def signal_workflow(self, workflow: UrlId, body: SignalWorkflowBody, request: Request) -> WorkflowBody:
         """Send an event to one workflow. It is kept until the workflow waits for it."""
         service = await self._open()
         who = principal_of(request.scope).who
         await run_blocking(partial(service.store.signal, workflow, body.name, body.data, who=who))
-        return await self._show(workflow)
+        return describe_workflow(await run_blocking(service.store.get, workflow))
