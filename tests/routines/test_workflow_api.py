@@ -28,8 +28,8 @@ def owner(gateway: RunningGateway) -> dict[str, str]:
 
 
 async def call(gateway: RunningGateway, headers: dict[str, str], method: str, path: str, **body: Any) -> Any:
-    given = {"json": body} if method == "POST" else {}
-    return (await gateway.http.request(method, f"/v1/workflows{path}", headers=headers, **given)).json()
+    given = body if method == "POST" else None
+    return (await gateway.http.request(method, f"/v1/workflows{path}", headers=headers, json=given)).json()
 
 
 def store_of(gateway: RunningGateway) -> WorkflowStore:

@@ -171,7 +171,7 @@ def read_message(line: bytes) -> StepAsked | StepRan | WentIdle | WorkflowEnded:
         value = json.loads(line)
         if not isinstance(value, dict) or not (names := _LINES.keys() & value.keys()):
             raise WrongShape("it says nothing that is known")
-        message = decode(_LINES[min(names)], value)
+        message: object = decode(_LINES[min(names)], value)
     except (ValueError, RecursionError) as error:
         raise bad_message(str(error)) from None
     if isinstance(message, _AskedLine):
