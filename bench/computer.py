@@ -33,6 +33,15 @@ BWRAP = [
     "/lib",
 ]
 BWRAP += ["--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--die-with-parent"]
+SPAWNS_INSIDE = """
+import os, statistics, sys, time
+taken = []
+for _ in range(int(sys.argv[1])):
+    began = time.perf_counter()
+    os.waitpid(os.posix_spawn("/bin/true", ["/bin/true"], os.environ), 0)
+    taken.append(time.perf_counter() - began)
+print(statistics.median(taken))
+"""
 MB = 1_000_000
 
 Step = Callable[[], Awaitable[object]]
@@ -164,6 +173,10 @@ async def commands(quick: bool, figures: list[Figure]) -> None:
                 inside <= 1.25 * outside,
             )
         )
+        (asked,) = await medians(rounds, lambda: computer.files.exists("/"))
+        spawned = float((await computer.run(["/usr/bin/python3", "-I", "-c", SPAWNS_INSIDE, str(rounds)])).check().text)
+        floor = "a request on the link, and fork, exec and wait inside"
+        figures.append(Figure("a warm command beside its floor", inside * 1000, "ms", floor, (asked + spawned) * 1000))
         figures.append(
             Figure(
                 "a warm command beside bubblewrap for each",

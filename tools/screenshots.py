@@ -12,9 +12,11 @@ from typing import Literal
 
 from playwright.async_api import Browser, Page, ViewportSize
 from tests.support.browser import DESKTOP, PAGE_TIMEOUT, PHONE, run_browser
-from tests.support.example_freehold import run_example_freehold
+from tests.support.condition import until
+from tests.support.example_freehold import BASKET, DARK, run_example_freehold
 from tests.support.running_freehold import RunningFreehold
 
+RUNS = "/v1/slots/orchestrator/runs"
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZES: dict[str, ViewportSize] = {"desktop": DESKTOP, "phone": PHONE}
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -23,9 +25,6 @@ APP = """<!doctype html><meta name=viewport content="width=device-width"><title>
 main{text-align:center;padding:2rem}h1{font-size:2.5rem;margin:0}button{font:inherit;padding:.6rem 1.4rem;border:0;
 border-radius:99px;background:#8fd0b5;color:#10211a}</style><main><h1>Hello from the computer</h1>
 <p>A small shop, and it is dark now.</p><button>Look around</button></main>"""
-
-CLOSE_TERMINALS = """() => fetch('/v1/terminals').then((answer) => answer.json()).then((rows) => Promise.all(
-  rows.map((row) => fetch('/v1/terminals/' + row.id, {method: 'DELETE'}))))"""
 
 Draw = Callable[[Page, RunningFreehold], Awaitable[None]]
 
@@ -69,6 +68,15 @@ async def _draw_terminal(page: Page, freehold: RunningFreehold) -> None:
     await screen.get_by_text("starts it.").first.wait_for()
 
 
+def _wait_for(selector: str) -> Draw:
+    """For a page of a slot: something of its own is there, not only its heading."""
+
+    async def draw(page: Page, freehold: RunningFreehold) -> None:
+        await page.locator(selector).first.wait_for()
+
+    return draw
+
+
 async def _draw_preview(page: Page, freehold: RunningFreehold) -> None:
     await page.frame_locator("iframe").get_by_role("heading", name="Hello from the computer").wait_for()
 
@@ -84,6 +92,11 @@ PAGES: dict[str, tuple[str, Draw]] = {
     "network": ("/network", _draw_heading),
     "connect": ("/connect", _draw_heading),
     "settings": ("/settings", _draw_heading),
+    "beads": ("/beads", _wait_for(".beads-card")),
+    "events": ("/events", _wait_for("main li")),
+    "pods": ("/pods", _wait_for("main li")),
+    "memory": ("/memory", _wait_for("main li")),
+    "runs": ("/runs", _wait_for(".runs-list li")),
 }
 
 
@@ -124,6 +137,26 @@ async def _answer_requests(freehold: RunningFreehold) -> None:
         await freehold.call("POST", f"/v1/egress/requests/{question['id']}", answer="never")
 
 
+async def _run_agents(freehold: RunningFreehold) -> None:
+    """Two runs: one has changed a file, the other was refused everything."""
+
+    async def run(title: str, prompt: str, answer: str, **more: object) -> None:
+        begun = await freehold.http.post(RUNS, json={"title": title, "prompt": prompt, **more})
+        assert begun.status_code == 201, begun.text
+
+        async def is_over() -> bool:
+            found = await freehold.call("GET", f"{RUNS}/{begun.json()['id']}")
+            for asked in await freehold.call("GET", "/v1/approvals"):
+                if asked["session"] == found["session"]:
+                    await freehold.call("POST", f"/v1/approvals/{asked['id']}", answer=answer)
+            return found["finished"] is not None
+
+        await until(is_over)
+
+    await run("Test the price of a basket", BASKET, "reject", folder=".", permissions=["ask", "memory", "beads"])
+    await run("Make the page dark", DARK, "once")
+
+
 async def _draw_all(browser: Browser, freehold: RunningFreehold, names: list[str], images: Path) -> None:
     for size in SIZES:
         for theme in THEMES:
@@ -135,7 +168,8 @@ async def _draw_all(browser: Browser, freehold: RunningFreehold, names: list[str
                 await ready(page, freehold)
                 await page.wait_for_load_state("networkidle")
                 await page.screenshot(path=images / f"{name}-{size}-{theme}.png")
-            await page.evaluate(CLOSE_TERMINALS)
+            for terminal in await freehold.call("GET", "/v1/terminals"):
+                await freehold.http.delete(f"/v1/terminals/{terminal['id']}")
             await page.context.close()
 
 
@@ -147,6 +181,8 @@ async def draw(names: list[str], images: Path = IMAGES) -> None:
             if "approval" in names:
                 await _draw_all(browser, freehold, ["approval"], images)
             await _answer_requests(freehold)
+            if "runs" in names:
+                await _run_agents(freehold)
             await _draw_all(browser, freehold, [name for name in names if name != "approval"], images)
 
 

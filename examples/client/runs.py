@@ -10,7 +10,7 @@ async def main(
     url: str = "http://localhost:3000", token: str | None = None, prompt: str = "Which files are here?"
 ) -> None:
     async with Freehold(url, token=token) as home:
-        run = await home.runs.spawn(prompt, folder=".", may_ask=False)
+        run = await home.runs.spawn(prompt, folder=".", permissions=["network"])
         async for event in home.runs.stream(run.id):
             if event.kind == "message":
                 print(event.data["text"])

@@ -53,6 +53,10 @@ class RecordingWatchers:
         self.events.setdefault(session, []).extend(events)
         self._notify()
 
+    async def wait_event(self, session: str, after: int) -> None:
+        while not any(one.seq > after for one in self.events.get(session, ())):
+            await self._changed.wait()
+
     def publish_delta(self, session: str, data: Json) -> None:
         self.deltas.append(data)
         self._notify()

@@ -29,12 +29,13 @@ from tests.computer.remote_servers import (
     http_answer,
     storage_server,
 )
+from tests.computer.virtual_machines import micro_vm
 from tests.support.condition import until
 from tests.support.freehold import ROOT
 from tests.support.processes import find_descendants
 
 from freehold.computer import Computer, Mount, launch
-from freehold.computer.contract.backend import Backend
+from freehold.computer.contract.backend import Backend, Machine
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.mounts import helper_process, remote_mount
 from freehold.computer.mounts.helper_inside import CONTROL
@@ -43,6 +44,7 @@ from freehold.computer.mounts.mount_point import MountPoints
 from freehold.computer.mounts.rclone_remote import RcloneRemote, RemoteFolder
 from freehold.computer.mounts.remote_mount import RemoteMount, RemoteMountSettings, ServerFinder, relay_to_servers
 from freehold.computer.registry import find_backend
+from freehold.errors import FreeholdError
 
 pytestmark = [
     pytest.mark.shared_processes,
@@ -72,8 +74,9 @@ def make_folder(server: StorageServer, kind: str | None = None, *, key: str = KE
 class MountedComputer:
     """A computer that sees one remote folder at /mnt/remote."""
 
-    def __init__(self, computer: Computer, mount: RemoteMount, settings: RemoteMountSettings) -> None:
+    def __init__(self, computer: Computer, machine: Machine, mount: RemoteMount, settings: RemoteMountSettings) -> None:
         self.computer = computer
+        self.machine = machine
         self.mount = mount
         self.settings = settings
 
@@ -145,7 +148,7 @@ async def mounted(
         computer = await stack.enter_async_context(Computer.connect(machine.transport))
         running = asyncio.ensure_future(mount.run())
         try:
-            yield MountedComputer(computer, mount, settings)
+            yield MountedComputer(computer, machine, mount, settings)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -604,3 +607,50 @@ async def test_a_container_sees_the_mount_and_sees_it_again_after_the_helper_was
             os.kill(old, signal.SIGKILL)
             await inside.until_restarted(old)
             assert "new" in await inside.run(f"ls /mnt/remote/use-{name}")
+
+
+async def until_waits(computer: Computer, program: str) -> None:
+    """Until a process of this name waits."""
+
+    async def waits() -> bool:
+        return any(one.name == program and one.state in "DS" for one in await computer.processes())
+
+    await until(waits)
+
+
+async def test_a_virtual_machine_has_remote_mounts_that_come_back_and_hold_up_nothing_else(
+    servers: dict[str, StorageServer], tmp_path: Path
+) -> None:
+    with micro_vm() as backend:
+        give(servers["webdav"].bucket, "use-vm")
+        async with mounted(make_folder(servers["webdav"]), tmp_path, backend, timeout=600.0) as inside:
+            await inside.until_state("ready")
+            await read_and_write(inside, servers["webdav"].bucket, "use-vm")
+            assert await inside.fail("touch /run/remote/mine")
+            # While the helper hangs, the workspace goes on. When it dies, who waited for it gets an error.
+            old = inside.helper
+            os.kill(inside.rclone, signal.SIGSTOP)
+            waiting = asyncio.ensure_future(inside.fail("ls /mnt/remote/some"))
+            try:
+                await until_waits(inside.computer, "ls")
+                assert await inside.run("echo here > /workspace/file && cat /workspace/file") == "here\n"
+            finally:
+                os.kill(old, signal.SIGKILL)
+                await asyncio.gather(waiting, return_exceptions=True)
+            assert "some" in waiting.result()
+            await inside.until_restarted(old)
+            assert "new" in await inside.until_runs("ls /mnt/remote/use-vm")
+            assert (await inside.machine.sleep()).how == "frozen"
+            await inside.machine.wake()
+            assert "new" in await inside.until_runs("ls /mnt/remote/use-vm")
+
+
+@pytest.mark.parametrize("target", ["/workspace/cloud", "/mnt/local/cloud", "/mnt"])
+async def test_a_remote_mount_of_a_virtual_machine_is_in_no_other_folder(tmp_path: Path, target: str) -> None:
+    for name in ("workspace", "home", "points", "local"):
+        (tmp_path / name).mkdir()
+    mounts = (Mount(tmp_path / "points", target, follows=True), Mount(tmp_path / "local", "/mnt/local"))
+    spec = ComputerSpec(tmp_path / "workspace", tmp_path / "home", mounts=mounts)
+    with micro_vm() as backend, pytest.raises(FreeholdError) as refused:
+        await launch(spec, tmp_path / "link", backend)
+    assert refused.value.code == "computer.mount-refused"

@@ -9,6 +9,8 @@ from tests.support.browser import PHONE, OwnerPage
 from tests.support.condition import until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
+from freehold.slots.orchestrator.contract import PERMISSIONS
+
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 FREEHOLD = FreeholdOptions(
     agents=("builtin",), manifest='[slots]\norchestrator = "local"\n[agents]\ndefault = "builtin"\n'
@@ -77,7 +79,7 @@ async def test_a_change_of_others_is_not_overwritten(freehold: RunningFreehold) 
 
 
 async def test_a_run_that_may_not_ask_changes_nothing_and_one_that_is_ended_stops(freehold: RunningFreehold) -> None:
-    silent = await spawn(freehold, "WRITE /workspace/x.txt words\nSAY Done.", may_ask=False)
+    silent = await spawn(freehold, "WRITE /workspace/x.txt words\nSAY Done.", permissions=["network"])
     found: dict[str, Any] = {}
 
     async def is_over() -> bool:
@@ -98,6 +100,33 @@ async def test_a_run_that_may_not_ask_changes_nothing_and_one_that_is_ended_stop
         return bool((await freehold.call("GET", f"{RUNS}/{waiting['id']}"))["state"] == "ended")
 
     await until(is_ended)
+
+
+ASK_PORT = (
+    """python3 -c 'import socket; s = socket.create_connection(("127.0.0.1", {port}), 5); s.sendall(b"no request" + """
+    """b"\\r\\n" * 2); print("answ" + "ered" if s.recv(5) == b"HTTP/" else "silent")'"""
+)
+
+
+async def test_a_run_without_the_permission_has_no_network_and_no_tools_of_slots(freehold: RunningFreehold) -> None:
+    async def try_all(**more: Any) -> list[str]:
+        commands = (ASK_PORT.format(port=3128), ASK_PORT.format(port=3130), "freehold history-log --limit 1")
+        run = await spawn(freehold, "\n".join([*(f"RUN {one}" for one in commands), "SAY Done."]), **more)
+        found = await finish(freehold, run["id"])
+        assert (found["state"], found["permissions"]) == ("done", more.get("permissions", list(PERMISSIONS)))
+        read = await freehold.call("GET", f"{RUNS}/{run['id']}/events?limit=200")
+        told = [one["data"] for one in read["events"] if one["kind"] == "tool"]
+        return [str(one) for one in told if one["status"] in ("completed", "failed")]
+
+    network, tools, log = await try_all()
+    assert "answered" in network
+    assert "answered" in tools
+    assert "begun without" not in log
+    network, tools, log = await try_all(permissions=["ask", "memory"])
+    # The port of host tools is served. That of the network is not.
+    assert "answered" not in network
+    assert "answered" in tools
+    assert "history_log: this run was begun without the permission history" in log
 
 
 async def test_a_run_whose_gateway_was_killed_has_ended_with_its_reason_and_its_changes(
@@ -208,7 +237,9 @@ async def test_a_run_is_started_on_the_page_and_a_budget_that_nothing_measures_i
     await page.get_by_label("Folder to copy").fill(".")
     await page.get_by_role("combobox", name="Agent").select_option("builtin")
     await page.get_by_label("Budget in dollars").fill("2.5")
-    await page.get_by_label("It may ask you").uncheck()
+    await page.get_by_text("Permissions: everything").click()
+    await page.get_by_label("ask you").uncheck()
+    await expect(page.get_by_text("Permissions: all but ask")).to_be_visible()
     await page.get_by_role("button", name="Start run").press("Enter")
     await expect(page.get_by_text("has no known prices, so that a budget cannot be kept")).to_be_visible()
     await page.get_by_label("Budget in dollars").fill("")

@@ -7,10 +7,11 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.scripted_runs import ScriptedRuns, use_scripted_runs
 
-from freehold.slots.orchestrator.contract import RunChange, RunEvent
+from freehold.slots.orchestrator.contract import PERMISSIONS, RunChange, RunEvent
 from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport
 
 RUNS = "/v1/slots/orchestrator/runs"
+ALL = list(PERMISSIONS)
 
 
 @pytest.fixture
@@ -78,6 +79,30 @@ async def test_a_token_without_the_scope_files_neither_merges_nor_reads_changes(
     assert heard.json()["error"]["code"] == "identity.wrong-scope"
     dropped = await gateway.http.post(f"{RUNS}/{run}/changes", json={"how": "drop"}, headers=headers)
     assert dropped.json()["outcome"] == "dropped"
+
+
+async def test_a_token_neither_ends_nor_drops_what_others_began_unless_it_is_for_admins(
+    gateway: RunningGateway, runs: ScriptedRuns
+) -> None:
+    others = gateway.token("orchestrator", "prompt", name="others")
+    mine = gateway.token("orchestrator", "prompt", "files", name="mine")
+    browser = gateway.browser()
+    begun = [
+        (await gateway.http.post(RUNS, json={"prompt": "Do it", **more}, headers=headers)).json()
+        for headers, more in ((others, {"permissions": ["ask"]}), (browser, {}))
+    ]
+    assert [(one["began_by"], one["permissions"]) for one in begun] == [("token:others", ["ask"]), ("owner", ALL)]
+    for run in (one["id"] for one in begun):
+        for path, body in (("stop", {}), ("changes", {"how": "drop"}), ("changes", {"how": "merge", "force": True})):
+            answer = await gateway.http.post(f"{RUNS}/{run}/{path}", json=body, headers=mine)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "orchestrator.denied")
+        assert (await gateway.http.get(f"{RUNS}/{run}", headers=mine)).status_code == 200
+    assert (runs.ended, runs.merged, runs.dropped) == ([], [], [])
+    admin = gateway.token("orchestrator", "admin", name="boss")
+    for run, headers in ((begun[0]["id"], others), (begun[1]["id"], admin), (begun[0]["id"], browser)):
+        assert (await gateway.http.post(f"{RUNS}/{run}/stop", json={}, headers=headers)).status_code == 200
+    wrong = await gateway.http.post(RUNS, json={"prompt": "x", "permissions": ["root"]}, headers=others)
+    assert wrong.status_code == 422
 
 
 async def test_a_run_that_does_not_exist_is_not_found(gateway: RunningGateway, runs: ScriptedRuns) -> None:

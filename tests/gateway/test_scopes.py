@@ -329,16 +329,26 @@ async def test_only_a_token_for_history_rewinds_files(gateway: RunningGateway) -
         await expect(gateway, headers, path, {"turn": 1, "what": "both"}, "turn.not-found")
 
 
-@pytest.mark.parametrize(("subjects", "needed"), [((), "history"), (("example.org:443",), "admin")])
+@pytest.mark.parametrize(
+    ("subjects", "scope", "needed"),
+    [
+        # Those without a scope are of an earlier version.
+        ((), None, "history"),
+        (("example.org:443",), None, "admin"),
+        ((), "files", "files"),
+        ((), "events", "events"),
+        (("pods notes/",), "admin", "admin"),
+    ],
+)
 async def test_a_prompt_token_does_not_say_yes_to_a_host_tool_that_it_has_prompted(
-    gateway: RunningGateway, subjects: tuple[str, ...], needed: Scope
+    gateway: RunningGateway, subjects: tuple[str, ...], scope: str | None, needed: Scope
 ) -> None:
     """Otherwise a prompt "call history_undo" and the answer to its question would give it every scope."""
     session = await gateway.open_session()
     store = gateway.context.sessions.dependencies.approvals.store
 
     async def ask() -> str:
-        request = make_text_request("host", "a host tool", "what it does", subjects)
+        request = make_text_request("host", "a host tool", "what it does", subjects, scope=scope)
         return f"/v1/approvals/{(await asyncio.to_thread(store.add, session, None, request))[0].id}"
 
     path = await ask()

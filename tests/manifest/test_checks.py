@@ -189,6 +189,15 @@ def test_a_remote_mount_with_a_wrong_setting_is_refused(text: str, key: str) -> 
     assert only(look(text)).key == f"computer.mounts[0].{key}"
 
 
+@pytest.mark.parametrize("backend", ["microvm", "bubblewrap"])
+@pytest.mark.parametrize("other", ["/mnt/a/b", "/mnt"])
+def test_a_remote_mount_of_a_virtual_machine_may_not_overlap_another(backend: str, other: str) -> None:
+    remote = DAV + 'source = "x"\nendpoint = "https://a.example"\n'
+    text = f'[computer]\nbackend = "{backend}"\n{remote}[[computer.mounts]]\nsource = "~/a"\ntarget = "{other}"'
+    refused = [problem.key for problem in look(text).problems if problem.code == "E226"]
+    assert refused == (["computer.mounts[0].target"] if backend == "microvm" else [])
+
+
 def test_two_mounts_may_not_share_a_target() -> None:
     text = '[[computer.mounts]]\nsource = "~/a"\ntarget = "/mnt/a"\n[[computer.mounts]]\nsource = "~/b"\ntarget = "/mnt/a"\n'
     assert only(look(text)).key == "computer.mounts[1].target"

@@ -327,10 +327,16 @@ async def test_a_solid_server_whose_disk_is_full_says_so_and_takes_the_same_writ
 
 
 @contextlib.contextmanager
-def endless(prelude: bytes, piece: bytes) -> Iterator[int]:
-    """A server that answers every request with the prelude, and then with the same bytes again and again."""
+def endless(prelude: bytes, piece: bytes, path: Path | None = None) -> Iterator[int]:
+    """A server that answers every request with the prelude, and then with the same bytes again and again.
+
+    At a port of this machine, or at the path of a Unix socket.
+    """
     over = threading.Event()
-    server = socket.create_server(("127.0.0.1", 0))
+    if path is None:
+        server = socket.create_server(("127.0.0.1", 0))
+    else:
+        server = socket.create_server(str(path), family=socket.AF_UNIX)  # type: ignore[arg-type]
 
     def serve(client: socket.socket) -> None:
         with contextlib.suppress(OSError), client:
@@ -346,7 +352,7 @@ def endless(prelude: bytes, piece: bytes) -> Iterator[int]:
 
     threading.Thread(target=accept, daemon=True).start()
     try:
-        yield server.getsockname()[1]
+        yield 0 if path is not None else server.getsockname()[1]
     finally:
         over.set()
         server.close()
@@ -367,7 +373,10 @@ async def connect_fails(slot: Slot) -> str:
     return "connected"
 
 
-async def test_a_postgres_that_answers_without_end_is_cut_off(bench: SlotBench) -> None:
+@pytest.mark.parametrize("way", ["tcp", "unix"])
+async def test_a_postgres_that_answers_without_end_is_cut_off(
+    bench: SlotBench, way: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A row of 1.9 GB: the client would read all of it into memory."""
 
     def message(kind: bytes, body: bytes) -> bytes:
@@ -376,8 +385,10 @@ async def test_a_postgres_that_answers_without_end_is_cut_off(bench: SlotBench) 
     ready = message(b"R", struct.pack("!I", 0)) + message(b"Z", b"I")
     row = b"D" + struct.pack("!IHI", 1_900_000_010, 1, 1_900_000_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with endless(ready + row, b"x" * 262_144) as port:
-        url = f"postgresql://owner@127.0.0.1:{port}/x"
+    folder = tmp_path_factory.mktemp("pg")
+    with endless(ready + row, b"x" * 262_144, folder / ".s.PGSQL.5432" if way == "unix" else None) as port:
+        where = f"@127.0.0.1:{port}/x" if way == "tcp" else f"@/x?host={folder}"
+        url = f"postgresql://owner{where}"
         settings = {"url": url, "sslmode": "disable"}
         slot = make_slot("beads", SlotSection(mode="external", settings=settings), bench.place)
         words = await connect_fails(slot)

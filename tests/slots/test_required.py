@@ -1,5 +1,6 @@
 """A slot that the manifest requires takes readiness away while it is lost."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -10,6 +11,18 @@ from tests.support.ports import free_ports
 from tests.support.postgres import running_postgres
 
 pytestmark = pytest.mark.shared_processes
+
+
+async def answer_with_no_runs(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Another Freehold, as far as it is asked here."""
+    await reader.readuntil(b"\r\n\r\n")
+    body = b'{"runs": [], "cursor": null, "cost": 0.0}'
+    head = (
+        f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    writer.write(head.encode() + body)
+    await writer.drain()
+    writer.close()
 
 
 async def test_a_required_slot_that_is_lost_takes_readiness_away_with_its_name(tmp_path: Path) -> None:
@@ -41,7 +54,7 @@ async def test_a_required_slot_that_is_lost_takes_readiness_away_with_its_name(t
             assert await state() == "ok"
 
 
-async def test_without_the_orchestrator_no_run_begins_and_everything_else_goes_on(tmp_path: Path) -> None:
+async def test_without_the_orchestrator_no_new_work_is_accepted_until_it_is_back(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     settings = (
         f'[slots.orchestrator.settings]\nurl = "http://127.0.0.1:{port}"\ntoken = "env:FREEHOLD_TEST_NEIGHBOUR"\n'
@@ -60,5 +73,22 @@ async def test_without_the_orchestrator_no_run_begins_and_everything_else_goes_o
                 assert (await gateway.http.get(path, headers=headers)).status_code == 200
             told = gateway.services.timeline.read(kinds=["slot.lost"])
             assert [event.data["slot"] for event in told] == ["orchestrator"]
+            session = await gateway.open_session("words")
+            requests = {
+                "/v1/sessions": {"agent": "builtin"},
+                f"/v1/sessions/{session}/prompt": {"text": "Do it", "key": "k"},
+                f"/v1/sessions/{session}/fork": {},
+            }
+            for path, body in requests.items():
+                refused = await gateway.http.post(path, json=body, headers=headers)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (503, "orchestrator.unavailable")
+                assert "No new work is accepted" in refused.json()["error"]["message"]
+            assert gateway.context.sessions.dependencies.store.turns.find_next(session) is None
+            # It comes back, and nobody has to do anything.
+            async with await asyncio.start_server(answer_with_no_runs, "127.0.0.1", port):
+                await until(lambda: gateway.services.slots.get("orchestrator").status.state == "ok")
+                forked = await gateway.http.post(f"/v1/sessions/{session}/fork", json={}, headers=headers)
+                assert forked.status_code == 200, forked.text
+                assert gateway.services.timeline.read(kinds=["slot.recovered"])
     finally:
         del os.environ["FREEHOLD_TEST_NEIGHBOUR"]

@@ -14,7 +14,9 @@ from freehold.errors import FreeholdError
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCaller, SlotError
 from freehold.slots.host import make_slot
+from freehold.slots.orchestrator import store as run_store
 from freehold.slots.orchestrator.contract import (
+    PERMISSIONS,
     GetChanges,
     GetRun,
     ListRuns,
@@ -118,6 +120,21 @@ async def test_a_session_sees_and_ends_its_own_runs_only(bench: SlotBench) -> No
         assert (await slot.call(ListRuns(parent="a"), other)).runs == ()
         assert [found.id for found in (await slot.call(ListRuns(), OWNER)).runs] == [run.id]
         assert engine_of(bench).ended == [run.id]
+
+
+async def test_who_waits_for_what_a_run_says_is_told_at_once(bench: SlotBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_store, "LOOK_AGAIN", 600.0)
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot)
+        waiting = [asyncio.ensure_future(slot.call(ReadRun(run.id, seconds=5.0), OWNER)) for _ in range(2)]
+        await asyncio.sleep(0)
+        engine_of(bench).events[run.session] = [RunEvent(1, "t", "message", {"text": "words"})]
+        for one in waiting:
+            assert [event.data["text"] for event in (await one).events] == ["words"]
+        # Nothing more is said. The end of the run is told as well.
+        last = asyncio.ensure_future(slot.call(ReadRun(run.id, after=1, seconds=5.0), OWNER))
+        await finish(bench, run, CHANGES)
+        assert (await last).cursor == 1
 
 
 async def test_the_cost_of_runs_below_counts_to_the_one_above(bench: SlotBench) -> None:
@@ -404,6 +421,7 @@ async def test_without_a_running_freehold_nothing_is_begun(bench: SlotBench) -> 
         SpawnRun("x", folder="/etc"),
         SpawnRun("x", folder="a/../../b"),
         SpawnRun("x", budget=0.0),
+        SpawnRun("x", permissions=("root",)),  # type: ignore[arg-type]
         ListRuns(limit=0),
         ListRuns(cursor="x"),
         ReadRun("x", seconds=99.0),
@@ -496,7 +514,8 @@ async def test_runs_of_before_are_there_after_a_migration(bench: SlotBench) -> N
             " VALUES ('old', 's', 'builtin', 'Old', 'done', 1, 1.0, 'none')"
         )
     async with bench.open("orchestrator", "local") as slot:
-        assert (await slot.call(GetRun("old"), OWNER)).title == "Old"
+        old = await slot.call(GetRun("old"), OWNER)
+        assert (old.title, old.permissions, old.began_by) == ("Old", PERMISSIONS, "owner")
         assert (await spawn(slot, SlotCaller("session:s"))).depth == 2
 
 

@@ -53,6 +53,9 @@ class ScriptedRuns:
     async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]:
         return tuple(one for one in self.events.get(session, []) if one.seq > after)[:limit]
 
+    async def wait_event(self, session: str, after: int) -> None:
+        await until(lambda: any(one.seq > after for one in self.events.get(session, [])))
+
     async def cost_of(self, session: str) -> SessionCost:
         return SessionCost(self.costs.get(session, 0.0), session not in self.unpriced)
 

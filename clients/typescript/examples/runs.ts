@@ -4,7 +4,7 @@ import { Freehold } from "../src/index.ts";
 const [url = "http://localhost:3000", token = "", prompt = "Which files are here?"] = process.argv.slice(2);
 const home = new Freehold(url, { token });
 
-const begun = await home.runs.spawn(prompt, { folder: ".", mayAsk: false });
+const begun = await home.runs.spawn(prompt, { folder: ".", permissions: ["network"] });
 for await (const event of home.runs.stream(begun.id)) {
   if (event.kind === "message") console.log(event.data["text"]);
 }

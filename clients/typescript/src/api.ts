@@ -1178,12 +1178,18 @@ export interface PodAccesses {
   cursor: number | null;
 }
 
-/** An agent may reach everything in a folder. The root is the empty path. */
+/**
+ * An agent may reach everything in a folder. The root is the empty path.
+ *
+ * With a `session` only in this conversation; `once`: for one call of it.
+ */
 export interface PodGrant {
   agent: string;
   folder: string;
   mode: "read" | "write";
   granted: string;
+  session: string | null;
+  once: boolean;
 }
 
 export interface PodGrants {
@@ -1639,6 +1645,8 @@ export interface Run {
   removed: number;
   outcome: "pending" | "none" | "merged" | "dropped";
   computer: string;
+  permissions: ("ask" | "network" | "pods" | "memory" | "beads" | "events" | "history" | "runs")[];
+  began_by: string;
 }
 
 /** `total` counts all changes; `files` may hold only the first of them. */
@@ -1677,10 +1685,15 @@ export interface RunEvents {
   cursor: number;
 }
 
-/** The newest first. Send `cursor` to get the next page; null on the last one. */
+/**
+ * The newest first. Send `cursor` to get the next page; null on the last one.
+ *
+ * `cost` is what all runs of `parent`, or all runs, have cost so far as it is known, with the runs below them.
+ */
 export interface RunPage {
   runs: Run[];
   cursor: string | null;
+  cost: number;
 }
 
 export interface RunRoutine {
@@ -1914,8 +1927,8 @@ export interface SpawnRun {
   folder?: string | null;
   /** It is ended when it has cost more. */
   budget?: number | null;
-  /** false: what it asks is answered with no. */
-  may_ask?: boolean;
+  /** What it may do besides working in its computer. Default: everything. Without ask, what it asks is answered with no. */
+  permissions?: ("ask" | "network" | "pods" | "memory" | "beads" | "events" | "history" | "runs")[] | null;
   key?: string | null;
 }
 

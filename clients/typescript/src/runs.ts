@@ -16,12 +16,15 @@ export interface SpawnOptions {
   folder?: string;
   /** It is ended when it has cost more. */
   budget?: number;
-  /** false: what it asks is answered with no. */
-  mayAsk?: boolean;
+  /** What it may do besides working in its computer. Default: everything. Without ask, what it asks is answered with no. */
+  permissions?: Run["permissions"];
   key?: string;
 }
 
-/** The token needs the scope `orchestrator`, and `prompt` to begin a run. */
+/**
+ * The token needs the scope `orchestrator`, and `prompt` to begin a run. It ends runs that it began, and takes their
+ * changes; with the scope `admin` also those of others.
+ */
 export class Runs {
   private readonly link: Link;
 
@@ -30,8 +33,8 @@ export class Runs {
   }
 
   /** Let an agent work on a prompt, in a throw-away computer with a copy of a folder of the workspace. */
-  spawn(prompt: string, { mayAsk = true, ...options }: SpawnOptions = {}): Promise<Run> {
-    return this.link.connection.post(RUNS, { prompt, may_ask: mayAsk, ...options });
+  spawn(prompt: string, options: SpawnOptions = {}): Promise<Run> {
+    return this.link.connection.post(RUNS, { prompt, ...options });
   }
 
   list(options: { parent?: string; active?: boolean; limit?: number; cursor?: string } = {}): Promise<RunPage> {

@@ -141,7 +141,8 @@ def grants(agent: str | None, home: Home, as_json: bool) -> None:
         click.echo(json.dumps([vars(one) for one in found]))
         return
     for one in found:
-        click.echo(f"{one.agent:<16} {one.mode:<6} {one.folder or '/'}")
+        reach = "" if one.session is None else f"  {'once' if one.once else 'only'} in the session {one.session}"
+        click.echo(f"{one.agent:<16} {one.mode:<6} {one.folder or '/'}{reach}")
     if not found:
         click.echo("No agent has access.")
 

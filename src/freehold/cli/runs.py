@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from freehold.client._sync.freehold import SyncFreehold
     from freehold.client.run_models import RunInfo
 
+PERMISSIONS = ("ask", "network", "pods", "memory", "beads", "events", "history", "runs")
 run_argument = click.argument("run", metavar="RUN")
 
 
 def _open(home: Home) -> "AbstractContextManager[SyncFreehold]":
     """Only a Freehold that runs can run agents."""
-    return running_freehold(home, "runs", "orchestrator", "prompt", "files")
+    # admin: the owner ends what others began too.
+    return running_freehold(home, "runs", "orchestrator", "prompt", "files", "admin")
 
 
 @click.group(invoke_without_command=True)
@@ -44,12 +46,15 @@ def command(ctx: click.Context, active: bool, home: Home, as_json: bool) -> None
     if ctx.invoked_subcommand is not None:
         return
     with _open(home) as freehold:
-        found = freehold.runs.list(active=active).runs
+        page = freehold.runs.list(active=active)
+    found = page.runs
     if as_json:
         click.echo(json.dumps([one.model_dump(mode="json") for one in found]))
         return
     for one in found:
         click.echo(_line(one))
+    if page.cost:
+        click.echo(f"All runs together have cost {page.cost:.4f} so far.")
     if not found:
         click.echo('There are no runs. Begin one: freehold runs spawn "PROMPT"')
 
@@ -70,7 +75,13 @@ def _show(run: "RunInfo", as_json: bool) -> None:
 @click.option("--agent", metavar="AGENT", help="[default: the default agent]")
 @click.option("--folder", metavar="PATH", help="The folder of the workspace of which it gets a copy. [default: none]")
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), metavar="SUM", help="End it when it costs more.")
-@click.option("--never-ask", is_flag=True, help="Answer with no whatever it asks.")
+@click.option(
+    "--without",
+    type=click.Choice(PERMISSIONS),
+    multiple=True,
+    metavar="PERMISSION",
+    help=f"What it may not do: {', '.join(PERMISSIONS)}. Without ask, what it asks is answered with no.",
+)
 @click.option("--wait", is_flag=True, help="Print what it says, and wait until it has finished.")
 @home_option
 @json_option
@@ -79,7 +90,7 @@ def spawn(
     agent: str | None,
     folder: str | None,
     budget: float | None,
-    never_ask: bool,
+    without: tuple[str, ...],
     wait: bool,
     home: Home,
     as_json: bool,
@@ -87,11 +98,13 @@ def spawn(
     """Begin a run.
 
     \b
-    Example:
+    Examples:
       freehold runs spawn "Write tests for parser.py" --folder site --wait
+      freehold runs spawn "Look for mistakes" --folder site --without network --without pods
     """
     with _open(home) as freehold:
-        run = freehold.runs.spawn(prompt, agent=agent, folder=folder, budget=budget, may_ask=not never_ask)
+        may = [one for one in PERMISSIONS if one not in without]
+        run = freehold.runs.spawn(prompt, agent=agent, folder=folder, budget=budget, permissions=may)
         if wait:
             for event in freehold.runs.stream(run.id):
                 if event.kind == "message" and not as_json:

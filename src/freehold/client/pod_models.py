@@ -39,6 +39,8 @@ class PodGrantInfo(ApiModel):
     folder: str
     mode: str
     granted: datetime
+    session: str | None = None
+    once: bool = False
 
 
 class PodGrantListing(ApiModel):

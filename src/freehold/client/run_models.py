@@ -27,6 +27,8 @@ class RunInfo(ApiModel):
     removed: int
     outcome: str
     computer: str
+    permissions: tuple[str, ...] = ()
+    began_by: str = "owner"
 
     @property
     def is_finished(self) -> bool:
@@ -34,8 +36,11 @@ class RunInfo(ApiModel):
 
 
 class RunListPage(ApiModel):
+    """`cost` is what all runs of the session that was asked for, or all runs, have cost so far."""
+
     runs: tuple[RunInfo, ...]
     cursor: str | None
+    cost: float = 0.0
 
 
 class RunEventInfo(ApiModel):

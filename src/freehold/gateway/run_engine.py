@@ -11,6 +11,7 @@ from freehold.agents.sessions.self_running_files import describe_self_running
 from freehold.agents.sessions.service import SessionService
 from freehold.agents.threads import run_blocking
 from freehold.computer import Computer
+from freehold.computer.contract.conventions import EGRESS_PORT
 from freehold.egress.models.prices import Prices
 from freehold.errors import FreeholdError
 from freehold.gateway.computer_access import ComputerAccess
@@ -46,6 +47,8 @@ LOOK_AGAIN = 0.25
 BUDGET_INTERVAL = 1.0
 MAX_ASKING = 86_400.0
 """Seconds for which a run waits for one answer of the owner. It keeps a computer and a place of few."""
+MAX_REPORTS, REPORT_DELAY = 720, 5.0
+"""How often the end of a run is told when it cannot be stored, and the seconds between."""
 LIMITS = {"memory": 2 * 1024**3, "disk": 4 * 1024**3}
 
 log = logging.getLogger(__name__)
@@ -60,6 +63,7 @@ class SessionRunEngine:
         self._image = image
         self._sessions: SessionService | None = None
         self._computers: dict[str, Computer] = {}
+        self._permissions: dict[str, frozenset[str]] = {}
         self._ends: dict[str, tuple[asyncio.Event, list[str]]] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -74,6 +78,12 @@ class SessionRunEngine:
 
     def own_computer(self, session: str) -> Computer | None:
         return self._computers.get(session)
+
+    def permissions_of(self, session: str) -> frozenset[str] | None:
+        """What the session of a run may do; None for any other session, which may do everything."""
+        if not self.sessions.dependencies.store.is_of_run(session):
+            return None
+        return self._permissions.get(session, frozenset())
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -107,6 +117,7 @@ class SessionRunEngine:
     def launch(self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget) -> None:
         assert self._group is not None  # `run` comes first
         self._ends[child.id] = (asyncio.Event(), [])
+        self._permissions[child.session] = frozenset(child.permissions)
         self._group.create_task(self._live(child, report, is_over_budget))
 
     def end(self, id: str, reason: str) -> None:
@@ -122,6 +133,9 @@ class SessionRunEngine:
     async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]:
         rows = await run_blocking(self.sessions.dependencies.store.events, session, after=after, limit=limit)
         return tuple(RunEvent(row.seq, row.at, row.kind, row.data) for row in rows)
+
+    async def wait_event(self, session: str, after: int) -> None:
+        await self.sessions.dependencies.watchers.wait_event(session, after)
 
     async def cost_of(self, session: str) -> SessionCost:
         usage = await self.sessions.dependencies.models.usage_of(session)
@@ -164,8 +178,19 @@ class SessionRunEngine:
             state, error = "failed", "Freehold has an error: freehold logs shows the cause"
         finally:
             self._ends.pop(child.id, None)
-        with suppress(FreeholdError):
-            await report(ChildReport(state=state, error=error))
+            self._permissions.pop(child.session, None)
+        await self._tell_end(child, report, ChildReport(state=state, error=error))
+
+    async def _tell_end(self, child: ChildSpec, report: Report, news: ChildReport) -> None:
+        """Also when the disk is full for a while: a run that nobody knows to be over would keep its place."""
+        for _ in range(MAX_REPORTS):
+            try:
+                await report(news)
+            except FreeholdError as problem:
+                log.warning("the end of a run was not recorded: %s", problem.message, extra={"run": child.id})
+            else:
+                return
+            await asyncio.sleep(REPORT_DELAY)
 
     async def _work(
         self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
@@ -191,7 +216,11 @@ class SessionRunEngine:
         """Lets the agent work in a computer whose workspace is the copy."""
         start = StartComputer(name, limits=dict(LIMITS), image=self._image, copy=name, agents=True, who=child.who)
         await self._keeper.call(start, timeout=60)
-        async with self._access.link_computer(name, self._access.port_handlers) as link:
+        handlers = self._access.port_handlers
+        if "network" not in child.permissions:
+            # Nothing inside can connect to anything then, whoever it says it is.
+            handlers = {port: handle for port, handle in handlers.items() if port != EGRESS_PORT}
+        async with self._access.link_computer(name, handlers) as link:
             # Errors are kept inside: the block would raise them in a group.
             try:
                 async with asyncio.timeout(LINK_TIMEOUT):
@@ -248,7 +277,7 @@ class SessionRunEngine:
                 answered = clock()
             elif clock() - answered > MAX_ASKING:
                 return "ended", "You did not answer its question within a day"
-            if now == "needs_you" and not child.may_ask:
+            if now == "needs_you" and "ask" not in child.permissions:
                 await self._refuse_all(child.session)
             elif now != told:
                 told = now

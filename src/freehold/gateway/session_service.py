@@ -14,6 +14,7 @@ from freehold.agents.sessions.service import SessionService
 from freehold.agents.sessions.store import SessionStore
 from freehold.agents.threads import run_blocking
 from freehold.agents.tools.beads import make_bead_tools
+from freehold.agents.tools.call_log import HostCallLog
 from freehold.agents.tools.command_file import write_command
 from freehold.agents.tools.definitions import HostToolDependencies, make_host_tools
 from freehold.agents.tools.events import make_event_tools
@@ -36,7 +37,9 @@ from freehold.gateway.session_topics import SessionTopics
 from freehold.gateway.topic_publisher import TopicPublisher
 from freehold.history.calls import RESTORE_TIMEOUT
 from freehold.keeper.client import KeeperClient
+from freehold.slots import Slot, SlotCaller, SlotError
 from freehold.slots.memory.contract import OriginKind
+from freehold.slots.pods.contract import EndGrants
 
 
 class GatewayHostAccess:
@@ -81,6 +84,18 @@ def open_session_service(
     keeper = KeeperClient(services.home, timeout=RESTORE_TIMEOUT)
     engine = SessionRunEngine(access, keeper, services.manifest.computer.image)
     tools = _serve_host_tools(services, store, approvals, keeper, engine, ports, hosts)
+    memory, pods = services.slots.get("memory"), services.slots.get("pods")
+
+    async def introduce(session: str, agent: str) -> str:
+        allowed = engine.permissions_of(session)
+        if allowed is not None and "memory" not in allowed:
+            return ""
+        return await introduce_session(memory, session, agent, await run_blocking(_find_above, store, session))
+
+    async def end_grants(session: str) -> None:
+        with suppress(SlotError):  # it was granted nothing, or the slot is off
+            await pods.call(EndGrants(session), SlotCaller("owner"))
+
     sessions = SessionService(
         SessionDependencies(
             home=services.home,
@@ -94,7 +109,9 @@ def open_session_service(
             keeper=keeper,
             own_computer=engine.own_computer,
             wait_connected=access.wait_connected,
-            introduce=partial(introduce_session, services.slots.get("memory")),
+            introduce=introduce,
+            refuse_new_work=partial(_refuse_without, services.slots.get("orchestrator")),
+            on_deleted=end_grants,
         )
     )
 
@@ -136,8 +153,13 @@ def _serve_host_tools(
         domain = hosts.domain_for(services.base_url.partition("://")[2])
         return domain.origin(port) if domain is not None and can_preview(port) else None
 
+    async def find_turn(session: str) -> int | None:
+        return await run_blocking(store.turns.find_running, session)
+
+    calls = HostCallLog(find_turn)
+
     async def find_facts(session: str) -> SessionFacts:
-        return await run_blocking(_read_facts, store, session)
+        return await run_blocking(read_facts, store, calls, session)
 
     dependencies = HostToolDependencies(
         services.timeline,
@@ -153,10 +175,10 @@ def _serve_host_tools(
         *make_event_tools(services.slots.get("events")),
         *make_memory_tools(services.slots.get("memory"), find_facts),
         *make_pod_tools(services.slots.get("pods"), find_facts),
-        *make_run_tools(services.slots.get("orchestrator")),
+        *make_run_tools(services.slots.get("orchestrator"), engine.permissions_of),
         *(tool for make_tools in _feature_tools() for tool in make_tools(services)),
     ]
-    server = HostToolServer(tools, ask)
+    server = HostToolServer(tools, ask, calls=calls, permissions_of=engine.permissions_of)
     services.computer_access.port_handlers[HOST_TOOLS_PORT] = server.handle
     write_command(services.home.agents, server.described)
     return server
@@ -166,14 +188,41 @@ def _feature_tools() -> list[Callable[[Services], list[HostTool]]]:
     return [load_reference(feature.tools) for feature in list_features() if feature.tools is not None]
 
 
-def _read_facts(store: SessionStore, session: str) -> SessionFacts:
+def _refuse_without(orchestrator: Slot) -> None:
+    status = orchestrator.status
+    if status.state == "unavailable":
+        raise SlotError(
+            "orchestrator",
+            "unavailable",
+            f"No new work is accepted: {status.error or 'the orchestrator slot cannot be reached'}",
+            hint='Freehold tries again by itself. What runs goes on. To work without it: slots.orchestrator = "off"',
+        )
+
+
+def read_facts(store: SessionStore, calls: HostCallLog, session: str) -> SessionFacts:
     """The agent of a session, its running turn, and what its agent has read in it.
 
-    A call counts as soon as it has begun: that it has ended may be recorded after its agent has used what it read. The
-    call that stores a memory reads nothing.
+    What host tools have answered is known. What its own tools have read is known by what the agent tells of them; such a
+    call counts as soon as it has begun, since its agent may have used it before its end is recorded. A web page counts
+    for the whole conversation.
     """
     turn = store.turns.find_running(session)
-    calls = [] if turn is None else store.tool_calls(session, turn)
-    kinds = {kind for kind, title in calls if not title.endswith("remember")}
-    read: OriginKind = "web" if "fetch" in kinds else "tool" if kinds else "agent"
-    return SessionFacts(store.get(session).agent, turn, read)
+    here = calls.find(session, turn)
+    told = [] if turn is None else store.tool_calls(session, turn)
+    # Host tools are told of too, in words of the agent. Those that it has called are known better.
+    others = [title for _, title in told if not any(title.endswith(name) for name in here.names)]
+    has_web = calls.has_read_web(session) or store.has_fetched(session)
+    read: OriginKind = "web" if has_web else "tool" if others or here.has_read else "agent"
+    return SessionFacts(store.get(session).agent, turn, read, _find_above(store, session))
+
+
+def _find_above(store: SessionStore, session: str) -> tuple[str, ...]:
+    """The agents of the sessions for which a run works. Of one that another Freehold wanted, nothing is known here."""
+    found: list[str] = []
+    while store.is_of_run(session):
+        parent = store.get(session).parent
+        if parent is None or not store.has(parent):
+            break
+        session = parent
+        found.append(store.get(session).agent)
+    return tuple(found)

@@ -1,5 +1,7 @@
 """Publishes what happens in sessions on the gateway's socket: `sessions`, `approvals`, `agents` and `session:ID`."""
 
+import asyncio
+
 from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.approval_store import ApprovalRow
 from freehold.agents.sessions.rows import SessionEventRow, SessionRow
@@ -19,6 +21,8 @@ class SessionTopics:
         self._topics = publisher.topics
         self._store = store
         self._last: dict[str, int] = {}
+        self._awaited: dict[str, asyncio.Event] = {}
+        """For each session that somebody waits for: set, and removed, by its next event."""
         self._sessions = publisher.topics.add(Topic("sessions", scope="prompt"))
         self._approvals = publisher.topics.add(Topic("approvals", scope="prompt"))
         self._agents = publisher.topics.add(Topic("agents"))
@@ -48,6 +52,8 @@ class SessionTopics:
     def publish_events(self, session: str, events: list[SessionEventRow]) -> None:
         if events:
             self._last[session] = max(self._last.get(session, 0), events[-1].seq)
+            if (awaited := self._awaited.pop(session, None)) is not None:
+                awaited.set()
         topic = self._topics.get(f"session:{session}")
         if topic is None:
             return
@@ -58,6 +64,10 @@ class SessionTopics:
         for event in events:
             if event.seq > topic.last:
                 topic.publish(event.as_json(), event.seq)
+
+    async def wait_event(self, session: str, after: int) -> None:
+        while self._last.get(session, 0) <= after:
+            await self._awaited.setdefault(session, asyncio.Event()).wait()
 
     def publish_delta(self, session: str, data: Json) -> None:
         topic = self._topics.get(f"session:{session}")

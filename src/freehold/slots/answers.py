@@ -35,7 +35,7 @@ def answer_once(
     if request.key is None:
         return (yield from steps), False
     check_key(slot, request.key)
-    table, digest = f"{slot}_answer", _digest(request)
+    table, digest = f"{slot}_answer", digest_request(request)
     # Not the answer for this key: who looked for it before has relied on it.
     yield from ask(
         f"DELETE FROM {table} WHERE at < ? AND NOT (caller = ? AND key = ?)",  # noqa: S608 - the name of a slot
@@ -82,16 +82,21 @@ def check_key(slot: SlotName, key: str) -> None:
 
 def _stored_reply(slot: SlotName, request: SlotWrite[Reply], digest: str, found: tuple[Any, ...] | None) -> Reply:
     if found is None or found[0] != digest:
-        raise SlotError(
-            slot,
-            "conflict",
-            "This idempotency key was used for another request",
-            hint="Use a new key for each request, and the same key only to repeat a request",
-        )
+        raise wrong_request(slot)
     reply: Reply = decode(result_type(type(request)), json.loads(found[1]))
     return reply
 
 
-def _digest(request: SlotWrite[Any]) -> str:
+def wrong_request(slot: SlotName) -> SlotError:
+    return SlotError(
+        slot,
+        "conflict",
+        "This idempotency key was used for another request",
+        hint="Use a new key for each request, and the same key only to repeat a request",
+    )
+
+
+def digest_request(request: SlotWrite[Any]) -> str:
+    """The same for the same request."""
     text = json.dumps([type(request).method, encode(request)], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

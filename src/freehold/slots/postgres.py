@@ -9,13 +9,16 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 from freehold.slots.answers import answer_once
 from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller, SlotContract, SlotUpkeep, SlotWrite
 from freehold.slots.errors import SlotError, slot_unavailable
 from freehold.slots.settings import ExternalSettings
+from freehold.slots.socket_relay import SocketRelay
 from freehold.slots.statement import Row, Steps
 from freehold.slots.timeline_tables import StepsOfCall
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_CONNECTIONS = 4
+DEFAULT_PORT = 5432
 CONNECT_TIMEOUT = 8
 CALL_TIMEOUT = 5.0
 """Seconds after which a call is given up and its connection is cut."""
@@ -108,6 +112,8 @@ class PostgresTables:
         self._steps_of_call = steps_of_call
         self._clock = clock
         self._idle: deque[psycopg.AsyncConnection[Row]] = deque()
+        self._relays: WeakKeyDictionary[psycopg.AsyncConnection[Row], SocketRelay] = WeakKeyDictionary()
+        """For connections over a Unix socket, whose bytes nobody else counts."""
         self._free = asyncio.Semaphore(MAX_CONNECTIONS)
         self._name = settings.find("schema") or "freehold"
         if _NAME.fullmatch(self._name) is None:
@@ -223,7 +229,14 @@ class PostgresTables:
             options = options.replace(f"={self._name}", f"={self._name},public") + _OPTIONS_OF[self._extension]
         connecting = read_connection(self._settings, self._more_settings)
         parameters: dict[str, Any] = {**connecting, "options": options}
-        return await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
+        folder = str(parameters["host"])
+        if not folder.startswith("/"):
+            return await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
+        relay = SocketRelay()
+        async with relay.listen(Path(folder) / f".s.PGSQL.{parameters.get('port', DEFAULT_PORT)}") as host:
+            connection = await psycopg.AsyncConnection.connect(autocommit=True, **{**parameters, "host": str(host)})
+        self._relays[connection] = relay
+        return connection
 
     async def _deadline(self, connection: "psycopg.AsyncConnection[Row]", work: Any) -> Any:
         """The result of a coroutine that uses the connection, within `CALL_TIMEOUT`.
@@ -231,12 +244,12 @@ class PostgresTables:
         A server that hangs does not answer a request to cancel either, so the connection is cut instead.
         """
         task = asyncio.ensure_future(work)
-        end, before = time.monotonic() + CALL_TIMEOUT, _count_received(connection)
+        end, before = time.monotonic() + CALL_TIMEOUT, self._count_received(connection)
         problem: str | None = None
         try:
             while not task.done() and problem is None:
                 await asyncio.wait({task}, timeout=min(LOOK_INTERVAL, max(0.0, end - time.monotonic())))
-                if _count_received(connection) - before > MAX_ANSWER:
+                if self._count_received(connection) - before > MAX_ANSWER:
                     problem = f"its answer is longer than {MAX_ANSWER >> 20} MiB"
                 elif time.monotonic() > end:
                     problem = f"the server did not answer within {CALL_TIMEOUT:g} s"
@@ -248,12 +261,14 @@ class PostgresTables:
             raise slot_unavailable(self._contract.name, problem)
         return task.result()
 
+    def _count_received(self, connection: "psycopg.AsyncConnection[Row]") -> int:
+        """The bytes that have come. The client reads a whole answer into memory before it hands anything out."""
+        relay = self._relays.get(connection)
+        return _ask_kernel(connection) if relay is None else relay.received
 
-def _count_received(connection: "psycopg.AsyncConnection[Row]") -> int:
-    """The bytes that have come over a connection; 0 over a Unix socket, whose server is on this machine.
 
-    The client reads a whole answer into memory before it hands anything out, so this asks the kernel.
-    """
+def _ask_kernel(connection: "psycopg.AsyncConnection[Row]") -> int:
+    """The bytes that have come over a TCP connection."""
     if connection.closed:
         return 0
     try:

@@ -6,12 +6,15 @@ import re
 from typing import Any
 
 import pytest
+from tests.support.condition import until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 from freehold.computer import Computer
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
-FREEHOLD = FreeholdOptions(agents=("builtin",), environment={"FREEHOLD_TRACE": "{home}/trace"})
+FREEHOLD = FreeholdOptions(
+    agents=("builtin",), manifest='[slots]\npods = "local"\n', environment={"FREEHOLD_TRACE": "{home}/trace"}
+)
 
 POST = """\
 import json, sys, urllib.request, urllib.error
@@ -235,6 +238,37 @@ async def test_timeline_search_shows_nothing_of_other_sessions(freehold: Running
     assert session in found
     assert other not in found
     assert "identity." not in found
+
+
+async def test_the_log_does_not_tell_which_personal_documents_there_are(freehold: RunningFreehold) -> None:
+    put = await freehold.http.put(
+        "/v1/slots/pods/data/diary/secret.txt", content=b"words", headers={"content-type": "text/plain"}
+    )
+    assert put.status_code < 300, put.text
+
+    async def is_recorded() -> bool:
+        return bool((await freehold.http.get("/v1/history?path=pods/diary/secret.txt")).is_success)
+
+    await until(is_recorded)
+    session = await freehold.open("builtin")
+    token = f"Bearer {await token_of(freehold, session)}"
+    host = freehold.home.pods
+    for known, unknown in (
+        ("pods/diary/secret.txt", "pods/diary/none.txt"),
+        ("pods/diary", "pods/none"),
+        ("./pods/diary", "./pods/none"),
+        ("//pods/diary", "//pods/none"),
+        (f"{host}/diary", f"{host}/none"),
+        ("\\x70ods/diary", "\\x70ods/none"),
+        ("workspace/../pods/diary", "workspace/../pods/none"),
+        ("pods", "none"),
+    ):
+        told = [await post(freehold, call("history_log", path=path), Authorization=token) for path in (known, unknown)]
+        assert all('"isError": true' in one for one in told), told
+        assert told[0].replace(known, "") == told[1].replace(unknown, ""), told
+    for path in ("workspace", "/workspace", "home"):
+        found = await post(freehold, call("history_log", path=path), Authorization=token)
+        assert "begins with" not in found
 
 
 async def test_an_approval_answers_one_call_only(freehold: RunningFreehold) -> None:

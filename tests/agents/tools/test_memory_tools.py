@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from freehold.agents.tools.memory import SessionFacts, introduce_session, make_memory_tools
-from freehold.agents.tools.tool import HostTool, ToolCaller
+from freehold.agents.tools.tool import HostTool, ToolAnswer, ToolCaller
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.manifest.sections.slots import SlotSection
@@ -46,8 +46,7 @@ async def slot(tmp_path: Path) -> AsyncIterator[Slot]:
 async def use(tools: list[HostTool], name: str, session: str, **given: object) -> str:
     (tool,) = [one for one in tools if one.name == name]
     answer = await tool.call(ToolCaller(session, never_asked), tool.check(given))
-    assert isinstance(answer, str)
-    return answer
+    return answer.text if isinstance(answer, ToolAnswer) else answer
 
 
 async def test_an_agent_remembers_recalls_and_forgets(slot: Slot) -> None:

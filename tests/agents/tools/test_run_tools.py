@@ -15,7 +15,7 @@ from freehold.home import Home
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot
 from freehold.slots.host import EngineBox, SlotPlace, make_slot
-from freehold.slots.orchestrator.contract import RunChange, RunEvent
+from freehold.slots.orchestrator.contract import PERMISSION_WORDS, PERMISSIONS, RunChange, RunEvent
 from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport
 from freehold.timeline import Timeline
 
@@ -124,18 +124,38 @@ async def test_a_question_about_changes_names_links_programs_and_files_that_run_
     assert "added link (11 bytes)  [a link to /etc/passwd]" in shown
 
 
-async def test_the_question_says_as_whom_runs_act_what_they_may_cost_and_whether_they_may_ask(
+async def test_the_question_says_as_whom_runs_act_what_they_may_cost_and_what_they_may_do(
     slot: Slot, runs: ScriptedRuns
 ) -> None:
     asked = Asked("once")
     await use(slot, "runs_spawn", "a", asked, tasks=["x"], agent="codex")
-    await use(slot, "runs_spawn", "a", asked, tasks=["x"], budget_cents=50, may_ask=False)
-    first, second = (str(one) for one in asked.seen)
-    assert "acts as the agent codex, with all that you have granted to it: its pods and its memories" in first
+    await use(slot, "runs_spawn", "a", asked, tasks=["x"], budget_cents=50, permissions=["memory", "runs"])
+    first, second = (one.parts[0].text for one in asked.seen)
+    assert "Each acts as the agent codex. Of pods and memories it reaches what is granted both to it and" in first
     assert "THERE IS NO BUDGET" in first
-    assert "They may ask you for more" in first
+    assert f"each may: {'; '.join(PERMISSION_WORDS.values())}." in first
+    assert "may NOT" not in first
     assert "What they ask is answered with no" in second
+    assert "each may: remember and recall; begin runs." in second
+    assert "Each may NOT: ask the owner; use the network by the owner's rules; use personal documents" in second
     assert "NO BUDGET" not in second
+    assert [child.permissions for child, _, _ in runs.children.values()] == [PERMISSIONS, ("memory", "runs")]
+
+
+async def test_a_run_cannot_let_another_do_more_than_itself(slot: Slot, runs: ScriptedRuns) -> None:
+    asked = Asked("once")
+    await use(slot, "runs_spawn", "a", asked, tasks=["x"], permissions=["memory", "runs"])
+    ((child, _, _),) = runs.children.values()
+    (tool,) = [one for one in make_run_tools(slot, lambda _: frozenset(child.permissions)) if one.name == "runs_spawn"]
+    caller = ToolCaller(child.session, asked.ask)
+    for beyond in (["network"], ["memory", "pods"], ["ask"], ["x"]):
+        with pytest.raises(FreeholdError):
+            await tool.call(caller, tool.check({"tasks": ["y"], "permissions": beyond}))
+    # Nobody was asked what cannot be.
+    assert len(asked.seen) == 1
+    await tool.call(caller, {"tasks": ["y"]})
+    assert [one.permissions for one, _, _ in runs.children.values()] == [("memory", "runs")] * 2
+    assert "Each may NOT: ask the owner" in asked.seen[1].parts[0].text
 
 
 async def test_a_question_that_cannot_show_all_changes_says_so_first(slot: Slot, runs: ScriptedRuns) -> None:

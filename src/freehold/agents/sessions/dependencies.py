@@ -22,6 +22,10 @@ class SessionWatchers(Protocol):
 
     def publish_events(self, session: str, events: list[SessionEventRow]) -> None: ...
 
+    async def wait_event(self, session: str, after: int) -> None:
+        """Returns when an event after this one was published. One that was stored earlier does not count."""
+        ...
+
     def publish_delta(self, session: str, data: Json) -> None: ...
 
     def publish_session(self, row: SessionRow) -> None: ...
@@ -73,6 +77,14 @@ async def _no_introduction(_session: str, _agent: str) -> str:
     return ""
 
 
+def _accept_work() -> None:
+    """Without an orchestrator all work is accepted."""
+
+
+async def _ignore_deleted(_session: str) -> None:
+    """Nobody keeps anything for it."""
+
+
 @dataclass(frozen=True)
 class SessionDependencies:
     home: Home
@@ -91,6 +103,10 @@ class SessionDependencies:
     """Returns when an agent can start inside, or after a timeout: right after a restart the link is not made yet."""
     introduce: Callable[[str, str], Awaitable[str]] = _no_introduction
     """What the first prompt of a session with this agent begins with: the memories that the owner has pinned."""
+    refuse_new_work: Callable[[], None] = _accept_work
+    """Raises `orchestrator.unavailable` while the orchestrator is lost. What was accepted before goes on."""
+    on_deleted: Callable[[str], Awaitable[None]] = _ignore_deleted
+    """A session was deleted: what others keep for it ends."""
 
     def computer_of(self, session: str) -> Computer:
         """Where the agent of a session works. Raises `computer.not-connected`, or `session.run.conflict`."""

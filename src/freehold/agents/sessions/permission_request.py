@@ -204,9 +204,17 @@ def build_request(call: AskedCall, named: NamedPaths, *, asked_again: bool) -> P
 
 
 def make_text_request(
-    kind: str, title: str, text: str, subjects: tuple[str, ...] = (), *, details: Json | None = None
+    kind: str,
+    title: str,
+    text: str,
+    subjects: tuple[str, ...] = (),
+    *,
+    details: Json | None = None,
+    scope: str | None = None,
 ) -> PermissionRequest:
-    """A request of a host tool, which says in words what it is for."""
+    """A request of a host tool, which says in words what it is for. An API token says yes only with this `scope`."""
+    if scope is not None:
+        details = {**(details or {}), "scope": scope}
     builder = PartsBuilder()
     builder.add_text("text", "Request", text)
     identity = json.dumps([kind, title, text, details], sort_keys=True)

@@ -105,11 +105,15 @@ class SessionService:
         id: str | None = None,
         of_run: bool = False,
     ) -> SessionRow:
-        """`id` is one that was never used. Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`.
+        """`id` is one that was never used.
+
+        Raises `agent.not-found`, `agent.not-installed`, `agent.no-model` or `orchestrator.unavailable`.
 
         The agent of a session `of_run` works in the computer of its run and nowhere else.
         """
         await self.ready.wait()
+        if not of_run:
+            self.dependencies.refuse_new_work()
         manifest = self.dependencies.manifest
         definition = find_agent(manifest, agent or manifest.agents.default)
         problem = find_problem(self.dependencies.home, definition)
@@ -163,6 +167,7 @@ class SessionService:
         self.dependencies.host.revoke(session)
         await run_blocking(self._store.delete, session, who=who)
         self.dependencies.host.forget(session)
+        await self.dependencies.on_deleted(session)
         self._watchers.publish_deleted(session)
 
     def unfinished_messages(self, session: str) -> list[Json]:
@@ -173,6 +178,7 @@ class SessionService:
     async def fork(self, session: str, *, who: str) -> SessionRow:
         """A copy of the session."""
         row = await self.get(session)
+        self.dependencies.refuse_new_work()
         runner = self._runners.get(session)
         if runner is None and row.acp and not self._is_stopped():
             # Only the agent can copy all that it remembers. If it does not start, the copy gets the transcript.
@@ -240,8 +246,12 @@ class SessionService:
     async def prompt(self, session: str, prompt: Json, key: str, when: PromptTiming, *, who: str) -> tuple[int, bool]:
         """Returns the number of the turn, and whether it waits. The same key never makes a second turn.
 
-        It waits for the turn before, or until its agent may start.
+        It waits for the turn before, or until its agent may start. Raises `orchestrator.unavailable`.
         """
+        # A run was accepted when it began, and a repetition when it came first.
+        is_accepted = self.dependencies.own_computer(session) is not None
+        if not is_accepted and not await run_blocking(self._store.turns.has, session, key):
+            self.dependencies.refuse_new_work()
         waits, status = await self._place_prompt(session)
         for path in prompt["files"]:
             resolve_path(path)

@@ -96,6 +96,9 @@ class SessionStore:
             )
         return _session(rows[0])
 
+    def has(self, session: str) -> bool:
+        return bool(self.timeline.query("SELECT 1 FROM agents_session WHERE id = ?", (session,)))
+
     def find_last_seq(self, session: str) -> int | None:
         """The number of its last event; None when there is no such session."""
         rows = self.timeline.query("SELECT seq FROM agents_session WHERE id = ?", (session,))
@@ -227,6 +230,14 @@ class SessionStore:
             " WHERE session = ? AND turn = ? AND kind = 'tool'"
         )
         return [(str(kind), str(title)) for kind, title in self.timeline.query(sql, (session, turn))]
+
+    def has_fetched(self, session: str) -> bool:
+        """Whether its agent has told of a call that reads a web page."""
+        sql = (
+            "SELECT 1 FROM agents_event WHERE session = ? AND kind = 'tool' AND json_extract(data, '$.kind') = 'fetch'"
+            " LIMIT 1"
+        )
+        return bool(self.timeline.query(sql, (session,)))
 
     def events(
         self, session: str, *, after: int = 0, before: int | None = None, limit: int = 500, last: bool = False

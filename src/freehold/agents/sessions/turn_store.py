@@ -47,6 +47,9 @@ class TurnStore:
         """The turn of the prompt with this key. Raises `turn.not-found`."""
         return self._find("session = ? AND key = ?", session, key)
 
+    def has(self, session: str, key: str) -> bool:
+        return bool(self._timeline.query("SELECT 1 FROM agents_turn WHERE session = ? AND key = ?", (session, key)))
+
     def find_next(self, session: str) -> TurnRow | None:
         """The queued prompt that is sent next."""
         rows = self._timeline.query(

@@ -30,7 +30,8 @@ def make_bead_tools(slot: Slot) -> list[HostTool]:
     """The tools of the beads slot; none when it is off."""
     if slot.status.state == "off":
         return []
-    return [_list_tool(slot), _show_tool(slot), _create_tool(slot), *_change_tools(slot)]
+    tools = [_list_tool(slot), _show_tool(slot), _create_tool(slot), *_change_tools(slot)]
+    return [one.limited("beads", reads=one.name in ("beads_list", "beads_show")) for one in tools]
 
 
 async def _call(slot: Slot, caller: ToolCaller, request: SlotCall[Any]) -> Any:

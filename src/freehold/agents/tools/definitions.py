@@ -12,6 +12,7 @@ from freehold.agents.tools.code_runner import LANGUAGES, CodeRunner
 from freehold.agents.tools.tool import HostTool, Json, ToolAnswer, ToolCaller
 from freehold.agents.visible_text import make_visible
 from freehold.computer import Computer
+from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
 from freehold.egress.policy import parse_pattern
 from freehold.egress.service import EgressService
 from freehold.errors import FreeholdError
@@ -30,6 +31,9 @@ OPEN_KINDS = ("history.", "computer.", "service.", "egress.")
 
 Of all other kinds it sees only its own events.
 """
+
+OPEN_FOLDERS = ("workspace", "home", WORKSPACE, AGENT_HOME)
+"""The folders of history that the computer has. Of others, such as personal documents, not even names are told."""
 
 _AUTHORS = {"terminal": "a terminal", "ssh": "SSH", "owner": "the user", "unknown": "", "agent": "another conversation"}
 _TEXT: Json = {"type": "string", "maxLength": 1000}
@@ -54,11 +58,11 @@ class HostToolDependencies:
 
 def make_host_tools(dependencies: HostToolDependencies) -> list[HostTool]:
     return [
-        _make_history_log(dependencies),
-        _make_history_undo(dependencies),
-        _make_timeline_search(dependencies),
-        _make_ask_owner(),
-        _make_request_egress(dependencies),
+        _make_history_log(dependencies).limited("history", reads=True),
+        _make_history_undo(dependencies).limited("history", reads=False),
+        _make_timeline_search(dependencies).limited("history", reads=True),
+        _make_ask_owner().limited("ask", reads=False),
+        _make_request_egress(dependencies).limited("network", reads=False),
         _make_preview_address(dependencies),
         _make_run_code(CodeRunner(dependencies.computer_of)),
     ]
@@ -66,7 +70,13 @@ def make_host_tools(dependencies: HostToolDependencies) -> list[HostTool]:
 
 def _make_history_log(dependencies: HostToolDependencies) -> HostTool:
     async def list_entries(caller: ToolCaller, given: Json) -> str:
-        found = await dependencies.keeper.call(ListEntries(given.get("path"), given.get("limit", 20)))
+        path = given.get("path")
+        if path is not None and not _is_open(path):
+            # Before history is asked: an answer would tell whether there is such a document.
+            raise FreeholdError(
+                "tool.closed-path.permission", "history_log: name a path that begins with workspace/ or home/"
+            )
+        found = await dependencies.keeper.call(ListEntries(path, given.get("limit", 20)))
         rows = [
             f"{one.id}  {datetime.fromtimestamp(one.at, UTC):%Y-%m-%d %H:%M}  {one.kind}  "
             f"+{one.added} ~{one.changed} -{one.removed}  {_tell_reason(one, caller.session)}"
@@ -81,6 +91,16 @@ def _make_history_log(dependencies: HostToolDependencies) -> HostTool:
         (),
         list_entries,
     )
+
+
+def _is_open(path: str) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in OPEN_FOLDERS)
+
+
+def _without_closed(data: Mapping[str, object]) -> dict[str, object]:
+    """The data of an event as a session may read it. Those of an undo name paths."""
+    paths = data.get("unsettled")
+    return {**data, "unsettled": [one for one in paths if _is_open(str(one))]} if isinstance(paths, list) else {**data}
 
 
 def _tell_reason(entry: EntryRecord, session: str) -> str:
@@ -98,7 +118,7 @@ def _make_history_undo(dependencies: HostToolDependencies) -> HostTool:
         plan = await dependencies.keeper.call(preview)
         shown = json.dumps(encode(plan), indent=1, ensure_ascii=False)
         title = f"Undo entry {given['entry']}" if "entry" in given else "Undo the last change to the files"
-        await ask_permission(caller, make_text_request("host", title, shown))
+        await ask_permission(caller, make_text_request("host", title, shown, scope="history"))
         # Exactly what was shown is undone, or nothing.
         if await dependencies.keeper.call(preview) != plan:
             raise FreeholdError("tool.changed.conflict", "The files have changed since the user was asked")
@@ -121,7 +141,7 @@ def _make_timeline_search(dependencies: HostToolDependencies) -> HostTool:
             session = event.data.get("session")
             if session != caller.session and (session is not None or not event.kind.startswith(OPEN_KINDS)):
                 continue
-            line = f"{event.at} {event.kind} {json.dumps(dict(event.data), ensure_ascii=False)[:500]}"
+            line = f"{event.at} {event.kind} {json.dumps(_without_closed(event.data), ensure_ascii=False)[:500]}"
             if query in line.lower():
                 rows.append(line)
         return "\n".join(rows[-given.get("limit", 20) :]) or "Nothing was found."
@@ -192,7 +212,8 @@ def _make_request_egress(dependencies: HostToolDependencies) -> HostTool:
         )
         words = "\n".join((target, given["why"], "", *reaches))
         # Agents cannot give a tool of their own this kind: no rule for those answers this request.
-        reach = await ask_permission(caller, make_text_request("host", f"Connect to {target}", words, (target,)))
+        asked = make_text_request("host", f"Connect to {target}", words, (target,), scope="admin")
+        reach = await ask_permission(caller, asked)
         who = f"session:{caller.session}"
         if reach == "always":
             await egress.add_rule("allow", target, who=who)

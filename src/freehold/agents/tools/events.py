@@ -15,7 +15,7 @@ MAX_WORDS = 16_000
 
 def make_event_tools(slot: Slot) -> list[HostTool]:
     """The tool of the events slot; none when it is off. What happened is searched with timeline_search."""
-    return [] if slot.status.state == "off" else [_publish_tool(slot)]
+    return [] if slot.status.state == "off" else [_publish_tool(slot).limited("events", reads=False)]
 
 
 def _publish_tool(slot: Slot) -> HostTool:
@@ -26,7 +26,7 @@ def _publish_tool(slot: Slot) -> HostTool:
             {"type": given["type"], "subject": given.get("subject"), "data": data}, indent=1, ensure_ascii=False
         )
         where = "in this Freehold's log" if slot.implementation == "local" else f"to {slot.implementation}"
-        await ask_permission(caller, make_text_request("host", f"Publish an event {where}", shown))
+        await ask_permission(caller, make_text_request("host", f"Publish an event {where}", shown, scope="events"))
         request = PublishEvent(given["type"], data, given.get("subject"))
         made = await slot.call(request, SlotCaller(f"session:{caller.session}"))
         return f"Published: {made.id}"

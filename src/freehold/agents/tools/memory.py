@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.agents.tools.tool import HostTool, Json, ToolCaller
+from freehold.agents.tools.tool import HostTool, Json, ToolAnswer, ToolCaller
 from freehold.slots import Slot, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError
 from freehold.slots.memory.contract import (
@@ -34,11 +34,13 @@ class SessionFacts:
     """What the host knows about a session that stores something.
 
     `read`: what its agent has read in this turn, whatever it says itself: a page, the output of a tool, or neither.
+    `above`: the agents for which it works, if it is the session of a run.
     """
 
     agent: str
     turn: int | None
     read: OriginKind
+    above: tuple[str, ...] = ()
 
 
 FindFacts = Callable[[str], Awaitable[SessionFacts]]
@@ -48,22 +50,24 @@ def make_memory_tools(slot: Slot, find_facts: FindFacts) -> list[HostTool]:
     """The tools of the memory slot; none when it is off."""
     if slot.status.state == "off":
         return []
-    return [_remember_tool(slot, find_facts), _recall_tool(slot, find_facts), _forget_tool(slot, find_facts)]
+    tools = [_remember_tool(slot, find_facts), _recall_tool(slot, find_facts), _forget_tool(slot, find_facts)]
+    return [one.limited("memory", reads=one.name == "recall") for one in tools]
 
 
-async def introduce_session(slot: Slot, session: str, agent: str) -> str:
+async def introduce_session(slot: Slot, session: str, agent: str, above: tuple[str, ...] = ()) -> str:
     """What a new conversation begins with: the pinned memories that its agent may read. Empty without the slot."""
     if slot.status.state != "ok":
         return ""
     try:
-        page = await slot.call(ListMemories(pinned=True, limit=MAX_PINNED), SlotCaller(f"session:{session}", agent))
+        caller = SlotCaller(f"session:{session}", agent, above)
+        page = await slot.call(ListMemories(pinned=True, limit=MAX_PINNED), caller)
     except SlotError:
         return ""
     return describe_pinned(page.memories)
 
 
 async def _call(slot: Slot, caller: ToolCaller, facts: SessionFacts, request: SlotCall[Any]) -> Any:
-    return await slot.call(request, SlotCaller(f"session:{caller.session}", facts.agent))
+    return await slot.call(request, SlotCaller(f"session:{caller.session}", facts.agent, facts.above))
 
 
 def _namespace(given: Json, facts: SessionFacts) -> str:
@@ -109,14 +113,15 @@ def _remember_tool(slot: Slot, find_facts: FindFacts) -> HostTool:
 
 
 def _recall_tool(slot: Slot, find_facts: FindFacts) -> HostTool:
-    async def recall(caller: ToolCaller, given: Json) -> str:
+    async def recall(caller: ToolCaller, given: Json) -> ToolAnswer:
         facts = await find_facts(caller.session)
         names = (_namespace(given, facts),) if "namespace" in given else ()
         found = await _call(slot, caller, facts, SearchMemories(given["question"], names, given.get("limit", 5)))
         lines = [_describe(match) for match in found.matches] or ["Nothing is remembered about this."]
         if found.by == "words":
             lines.append("(Only exact words could be compared now. Ask again with other words.)")
-        return "\n\n".join(lines)
+        from_web = any(match.memory.origin.kind == "web" for match in found.matches)
+        return ToolAnswer("\n\n".join(lines), from_web=from_web)
 
     properties: dict[str, Json] = {
         "question": {

@@ -3,23 +3,28 @@
 import asyncio
 from typing import Any
 
-from freehold.agents.sessions.permission_request import make_text_request
+from freehold.agents.sessions.permission_request import PermissionRequest, make_text_request
 from freehold.agents.tools.definitions import ask_permission
+from freehold.agents.tools.server import PermissionsOf
 from freehold.agents.tools.tool import HostTool, Json, ToolCaller
 from freehold.slots import Slot, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError
 from freehold.slots.orchestrator.contract import (
     MAX_FOLDER,
+    PERMISSION_WORDS,
+    PERMISSIONS,
     UNFINISHED,
     GetChanges,
     ListRuns,
     ReadRun,
     Run,
     RunChanges,
+    RunPermission,
     SpawnRun,
     TakeChanges,
     TerminateRun,
 )
+from freehold.slots.orchestrator.permissions import OF_SESSIONS, limit_permissions
 
 MAX_TASKS = 5
 MAX_TASK = 8_000
@@ -28,23 +33,29 @@ MAX_SHOWN = 60_000
 _ID: Json = {"type": "string", "minLength": 1, "maxLength": 40, "description": "The id of the run."}
 
 
-def make_run_tools(slot: Slot) -> list[HostTool]:
-    """The tools of the orchestrator slot; none when it is off."""
+def make_run_tools(slot: Slot, permissions_of: PermissionsOf = lambda _session: None) -> list[HostTool]:
+    """The tools of the orchestrator slot; none when it is off. `permissions_of` tells what the session of a run may do."""
     if slot.status.state == "off":
         return []
-    return [_spawn_tool(slot), _list_tool(slot), _wait_tool(slot), _changes_tool(slot), *_end_tools(slot)]
+    spawn = _spawn_tool(slot, permissions_of)
+    tools = [spawn, _list_tool(slot), _wait_tool(slot), _changes_tool(slot), *_end_tools(slot)]
+    return [one.limited("runs", reads=one.name in ("runs_list", "runs_wait", "runs_changes")) for one in tools]
 
 
 async def _call(slot: Slot, caller: ToolCaller, request: SlotCall[Any]) -> Any:
     return await slot.call(request, SlotCaller(f"session:{caller.session}"))
 
 
-def _spawn_tool(slot: Slot) -> HostTool:
+def _spawn_tool(slot: Slot, permissions_of: PermissionsOf) -> HostTool:
+    is_far = slot.implementation != "local"
+
     async def spawn(caller: ToolCaller, given: Json) -> str:
         folder, budget = given.get("folder"), given.get("budget_cents")
+        permissions = _choose_permissions(given, permissions_of(caller.session), is_far=is_far)
         shown = "\n\n".join(f"{number}. {task}" for number, task in enumerate(given["tasks"], 1))
         title = f"Let {len(given['tasks'])} agents work in parallel"
-        await ask_permission(caller, make_text_request("host", title, f"{_tell_spawn(given)}\n\n{shown}"))
+        words = f"{_tell_spawn(given, permissions, is_far=is_far)}\n\n{shown}"
+        await ask_permission(caller, make_text_request("host", title, words, scope="orchestrator"))
         rows = []
         for task in given["tasks"]:
             request = SpawnRun(
@@ -54,7 +65,7 @@ def _spawn_tool(slot: Slot) -> HostTool:
                 None,
                 folder,
                 None if budget is None else budget / 100,
-                given.get("may_ask", True),
+                permissions,
             )
             rows.append(_line(await _call(slot, caller, request)))
         return "\n".join(rows)
@@ -73,32 +84,57 @@ def _spawn_tool(slot: Slot) -> HostTool:
         },
         "agent": {"type": "string", "maxLength": 100, "description": "Default: the user's default agent."},
         "budget_cents": {"type": "integer", "minimum": 1, "maximum": 100_000, "description": "What each may cost."},
-        "may_ask": {"type": "boolean", "description": "false: what it would ask the user is answered with no."},
+        "permissions": {
+            "type": "array",
+            "items": {"type": "string", "maxLength": 20},
+            "maxItems": len(PERMISSIONS),
+            "description": f"What each may do, some of {', '.join(PERMISSIONS)}. Default: what you may do yourself.",
+        },
     }
     words = "Let up to five other agents work in parallel, each in a computer and a copy of its own. The user is asked first."
     return HostTool("runs_spawn", words, properties, ("tasks",), spawn)
 
 
-def _tell_spawn(given: Json) -> str:
+def _choose_permissions(given: Json, own: frozenset[str] | None, *, is_far: bool) -> tuple[RunPermission, ...]:
+    """What each run may do: what was asked for, and never more than who asks. Raises `orchestrator.denied`."""
+    most = OF_SESSIONS if is_far else PERMISSIONS
+    wanted = given.get("permissions")
+    request = SpawnRun("", permissions=None if wanted is None else tuple(wanted))
+    return limit_permissions(request, tuple(one for one in most if own is None or one in own))
+
+
+def _tell_permissions(permissions: tuple[RunPermission, ...]) -> str:
+    may = "; ".join(PERMISSION_WORDS[one] for one in permissions) or "nothing of this"
+    not_ = "; ".join(words for one, words in PERMISSION_WORDS.items() if one not in permissions)
+    return f"Besides working in its computer, each may: {may}.\n" + (f"Each may NOT: {not_}.\n" if not_ else "")
+
+
+def _tell_spawn(given: Json, permissions: tuple[RunPermission, ...], *, is_far: bool) -> str:
     """What the owner allows, besides the tasks themselves."""
     folder, budget, agent = given.get("folder"), given.get("budget_cents"), given.get("agent")
     name = "the default agent" if agent is None else f"the agent {agent}"
+    reach = (
+        "They work at another Freehold, which shows them nothing that it remembers, owes or keeps."
+        if is_far
+        else f"Each acts as {name}. Of pods and memories it reaches what is granted both to it and to this agent."
+    )
     facts = [
         f"Agent: {agent or 'the default'}.",
         f"Each works in {'an empty folder' if folder is None else f'a copy of {folder}'}.",
-        f"Each acts as {name}, with all that you have granted to it: its pods and its memories.",
+        reach,
         "THERE IS NO BUDGET: each may cost as much as the run above it, if any, has left."
         if budget is None
         else f"Each may cost {budget / 100:.2f}.",
-        "They may ask you for more." if given.get("may_ask", True) else "What they ask is answered with no.",
+        *([] if "ask" in permissions else ["What they ask is answered with no."]),
     ]
-    return " ".join(facts)
+    return f"{' '.join(facts)}\n{_tell_permissions(permissions)}".rstrip()
 
 
 def _list_tool(slot: Slot) -> HostTool:
     async def show(caller: ToolCaller, given: Json) -> str:
         page = await _call(slot, caller, ListRuns())
-        return "\n".join(_line(run) for run in page.runs) or "You have no runs."
+        rows = [*map(_line, page.runs), f"All of your runs have cost {page.cost:.4f} so far."]
+        return "\n".join(rows) if page.runs else "You have no runs."
 
     return HostTool("runs_list", "List the runs that you have begun, the newest first.", {}, (), show)
 
@@ -139,7 +175,7 @@ def _end_tools(slot: Slot) -> list[HostTool]:
             word = "has not finished" if changes.run.state in UNFINISHED else "has no changes that wait"
             raise SlotError("orchestrator", "conflict", f"The run {changes.run.id} {word}")
         words = f"{_tell_hidden(changes)}{_tell_special(changes)}{_describe(changes)}"
-        await ask_permission(caller, make_text_request("host", f"Merge the changes of: {changes.run.title}", words))
+        await ask_permission(caller, _ask_merge(changes, words))
         return _line(await _call(slot, caller, TakeChanges(given["id"], "merge")))
 
     async def drop(caller: ToolCaller, given: Json) -> str:
@@ -155,6 +191,10 @@ def _end_tools(slot: Slot) -> list[HostTool]:
         HostTool("runs_drop", "Throw away what a finished run has changed.", given, ("id",), drop),
         HostTool("runs_stop", "End a run.", given, ("id",), stop),
     ]
+
+
+def _ask_merge(changes: RunChanges, words: str) -> PermissionRequest:
+    return make_text_request("host", f"Merge the changes of: {changes.run.title}", words, scope="files")
 
 
 def _line(run: Run) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from freehold import __version__
 from freehold.agents.sessions.approval_store import PermissionAnswer
 from freehold.agents.sessions.permission_request import PermissionRequest
+from freehold.agents.tools.call_log import HostCallLog
 from freehold.agents.tools.tool import HostTool, Json, ToolAnswer, ToolCaller
 from freehold.computer.contract.conventions import AGENTS_PATH, HOST_TOOLS_PORT, LOOPBACK
 from freehold.egress import http1
@@ -30,15 +31,34 @@ MAX_CALLS = 8
 
 READ_TIMEOUT = 30.0
 
+PermissionsOf = Callable[[str], frozenset[str] | None]
+"""What the session of a run may do; None for a session that may do everything."""
 Ask = Callable[[str, PermissionRequest], Awaitable[PermissionAnswer | None]]
+
+
+def _may_everything(_session: str) -> None:
+    return None
+
+
+async def _no_turn(_session: str) -> None:
+    return None
 
 
 class HostToolServer:
     """`handle` serves one connection from inside. `mcp_servers` and `environment` are for the agent of a session."""
 
-    def __init__(self, tools: Sequence[HostTool], ask: Ask) -> None:
+    def __init__(
+        self,
+        tools: Sequence[HostTool],
+        ask: Ask,
+        *,
+        calls: HostCallLog | None = None,
+        permissions_of: PermissionsOf = _may_everything,
+    ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._ask = ask
+        self._log = calls or HostCallLog(_no_turn)
+        self._permissions_of = permissions_of
         self._sessions: dict[bytes, str] = {}
         self._tokens: dict[str, str] = {}
         self._calls: dict[str, int] = {}
@@ -55,6 +75,7 @@ class HostToolServer:
         secret = self._tokens.pop(session, None)
         if secret is not None:
             del self._sessions[_digest(secret)]
+        self._log.forget(session)
 
     def mcp_servers(self, session: str, *, http: bool, expands_variables: bool) -> list[Json]:
         """For session/new. An agent that does not support MCP over HTTP gets a program that forwards from stdio.
@@ -132,7 +153,8 @@ class HostToolServer:
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": self.described}
+                allowed = [tool for tool in self._tools.values() if self._may_use(session, tool)]
+                return {"tools": [tool.as_json() for tool in allowed]}
             case "tools/call":
                 return await self._call(session, given.get("name"), given.get("arguments") or {})
             case _:
@@ -142,13 +164,22 @@ class HostToolServer:
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
             raise FreeholdError("tool.not-found", f"There is no tool {name!a:.60}")
+        if not self._may_use(session, tool):
+            raise FreeholdError(
+                "tool.not-granted.permission",
+                f"{tool.name}: this run was begun without the permission {tool.permission}",
+            )
         if self._calls.get(session, 0) >= MAX_CALLS:
             raise FreeholdError("tool.too-many", f"{MAX_CALLS} calls of this session are running already")
         checked = tool.check(given)
         self._calls[session] = self._calls.get(session, 0) + 1
         try:
             caller = ToolCaller(session, lambda request: self._ask(session, request))
-            return _content(await tool.call(caller, checked))
+            await self._log.note_call(session, tool.name)
+            answer = await tool.call(caller, checked)
+            if tool.reads:
+                await self._log.note_read(session, from_web=isinstance(answer, ToolAnswer) and answer.from_web)
+            return _content(answer)
         except FreeholdError as error:
             # The call was valid and failed. The model reads the reason.
             return {**_content(error.message), "isError": True}
@@ -156,6 +187,10 @@ class HostToolServer:
             self._calls[session] -= 1
             if not self._calls[session]:
                 del self._calls[session]
+
+    def _may_use(self, session: str, tool: HostTool) -> bool:
+        allowed = self._permissions_of(session)
+        return allowed is None or tool.permission is None or tool.permission in allowed
 
     @property
     def described(self) -> list[Json]:

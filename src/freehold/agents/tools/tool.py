@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from freehold.agents.sessions.approval_store import PermissionAnswer
@@ -30,10 +30,11 @@ class ToolPicture:
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """Text for the model, and pictures for one that can see."""
+    """Text for the model, and pictures for one that can see. `from_web`: a part of it came from a web page."""
 
     text: str
     pictures: tuple[ToolPicture, ...] = ()
+    from_web: bool = False
 
     def as_json(self) -> list[Json]:
         """The content in the form of MCP."""
@@ -46,13 +47,23 @@ class ToolAnswer:
 
 @dataclass(frozen=True)
 class HostTool:
-    """`properties` are strings, integers, booleans and lists of strings. Other arguments are refused."""
+    """`properties` are strings, integers, booleans and lists of strings. Other arguments are refused.
+
+    The session of a run needs the `permission`; one without is for every session. `reads`: what it answers may come from
+    elsewhere than the agent and the owner, so that a memory stored after it is one of the output of a tool.
+    """
 
     name: str
     description: str
     properties: Mapping[str, Json]
     required: tuple[str, ...]
     call: Callable[[ToolCaller, Json], Awaitable[str | ToolAnswer]]
+    permission: str | None = None
+    reads: bool = True
+
+    def limited(self, permission: str, *, reads: bool) -> "HostTool":
+        """This tool for sessions with a permission."""
+        return replace(self, permission=permission, reads=reads)
 
     def as_json(self) -> Json:
         return {

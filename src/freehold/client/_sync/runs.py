@@ -1,7 +1,7 @@
 # made from _async/runs.py by python -m tools.generate
 """Agents that work in parallel: `home.runs`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from freehold.client._sync.connection import SyncConnection
@@ -12,7 +12,10 @@ RUNS = "/v1/slots/orchestrator/runs"
 
 
 class SyncRuns:
-    """The token needs the scope `orchestrator`, and `prompt` to begin a run."""
+    """The token needs the scope `orchestrator`, and `prompt` to begin a run.
+
+    It ends runs that it began, and takes their changes; with the scope `admin` also those of others.
+    """
 
     def __init__(self, connection: SyncConnection) -> None:
         self._connection = connection
@@ -26,12 +29,16 @@ class SyncRuns:
         title: str | None = None,
         folder: str | None = None,
         budget: float | None = None,
-        may_ask: bool = True,
+        permissions: Sequence[str] | None = None,
         key: str | None = None,
     ) -> RunInfo:
-        """Let an agent work on a prompt, in a throw-away computer with a copy of a folder of the workspace."""
+        """Let an agent work on a prompt, in a throw-away computer with a copy of a folder of the workspace.
+
+        `permissions`: some of ask, network, pods, memory, beads, events, history, runs. None: all of them.
+        """
         given = {"prompt": prompt, "agent": agent, "model": model, "title": title, "folder": folder, "budget": budget}
-        body = {name: value for name, value in {**given, "may_ask": may_ask, "key": key}.items() if value is not None}
+        may = None if permissions is None else list(permissions)
+        body = {name: value for name, value in {**given, "permissions": may, "key": key}.items() if value is not None}
         return self._connection.post(RUNS, RunInfo, body)
 
     def list(

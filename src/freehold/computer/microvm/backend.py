@@ -1,8 +1,9 @@
 """The backend itself: checks the spec, then starts a machine."""
 
 import threading
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
 from freehold.computer.contract.guest_archive import guest_archive
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.contract.transport import InheritedSocket, Transport
@@ -14,6 +15,19 @@ from freehold.errors import FreeholdError
 
 DEFAULT_UID = 64242
 EROFS_MAGIC = b"\xe2\xe1\xf5\xe0"
+
+
+def check_remote_mounts(spec: ComputerSpec) -> None:
+    """A remote mount is a link to the place where the machine's kernel finds it. No other folder may hold that link."""
+    mounted = [mount.target for mount in spec.mounts] + [mount.target for mount in spec.memory_mounts]
+    for target in (PurePosixPath(mount.target) for mount in spec.mounts if mount.follows):
+        for other in map(PurePosixPath, (WORKSPACE, AGENT_HOME, *mounted)):
+            if target != other and (target.is_relative_to(other) or other.is_relative_to(target)):
+                raise FreeholdError(
+                    "computer.mount-refused",
+                    f"The mount targets {str(target)!r} and {str(other)!r} overlap, and one of them is a remote folder",
+                    hint="Choose another folder, such as /mnt/remote, in computer.mounts",
+                )
 
 
 class MicroVm:
@@ -41,6 +55,7 @@ class MicroVm:
             )
         check_folders(spec)
         check_mounts(spec)
+        check_remote_mounts(spec)
         kernel = self._find_kernel_folder(spec)
         order = VmOrder(spec, guest_archive(), self._uid, self._system, kernel, threading.Event())
         # The machine has its own copy: the transport closes the original when clients may connect.

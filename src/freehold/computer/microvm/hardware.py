@@ -5,7 +5,7 @@ import math
 import os
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from freehold.computer.contract.spec import MIB, Limits
@@ -76,19 +76,22 @@ def start_qemu(
     uid: int,
     entering: list[str],
     sockets: VmSockets,
-    shares: Sequence[socket.socket],
+    shares: Mapping[str, socket.socket],
     memory: int,
     *,
     waits: bool,
 ) -> subprocess.Popen[bytes]:
-    """It dies with the thread that started it. With `waits` it loads a saved state before it runs."""
+    """It dies with the thread that started it. `shares` have the names by which the machine mounts them.
+
+    With `waits` it loads a saved state before it runs.
+    """
     files = [hardware.kernel, hardware.initramfs, memory, *([] if hardware.disk is None else [hardware.disk])]
-    ports = [each.fileno() for each in (*sockets.inside, *shares)]
+    ports = [each.fileno() for each in (*sockets.inside, *shares.values())]
     groups = "--clear-groups" if hardware.is_emulated else f"--groups={KVM.stat().st_gid}"
     setpriv = ["/usr/bin/setpriv", f"--reuid={uid}", f"--regid={uid}", groups, "--no-new-privs", "--inh-caps=-all"]
     arguments = [
         *_describe_machine(hardware, memory),
-        *_describe_ports(ports),
+        *_describe_ports(ports, list(shares)),
         *(["-S", "-incoming", "defer"] if waits else []),
     ]
     return subprocess.Popen(
@@ -119,7 +122,7 @@ def _describe_machine(hardware: Hardware, memory: int) -> Iterator[str]:
         yield from ("-device", "virtio-blk-pci,drive=disk")
 
 
-def _describe_ports(ports: Sequence[int]) -> Iterator[str]:
+def _describe_ports(ports: Sequence[int], names: Sequence[str]) -> Iterator[str]:
     monitor, control, streams, *shares = ports
     yield from ("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=control")
     yield from ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
@@ -127,6 +130,6 @@ def _describe_ports(ports: Sequence[int]) -> Iterator[str]:
     for name, number in (("control", control), ("streams", streams)):
         yield from ("-chardev", f"socket,id={name},fd={number}")
         yield from ("-device", f"virtserialport,chardev={name},name={name}")
-    for name, number in zip(("shared", "system"), shares, strict=False):
+    for name, number in zip(names, shares, strict=True):
         yield from ("-chardev", f"socket,id={name},fd={number}")
         yield from ("-device", f"vhost-user-fs-pci,chardev={name},tag={name}")

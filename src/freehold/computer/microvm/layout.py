@@ -29,20 +29,25 @@ from freehold.computer.walls.inside import (
 
 SHARE = STAGE / "share"
 SYSTEM = STAGE / "system"
+REMOTE = STAGE / "remote"
+"""What is mounted below it after the start reaches the machine: its folders are shared by a program of their own."""
 PERIOD = 100_000
 READ_ONLY_PROC = ("bus", "irq", "sys", "sysrq-trigger")
 RUN_ARCHIVE = f"import zipimport;exec(zipimport.zipimporter({GUEST_PATH!r}).get_code('__main__'))"
 
 
 def describe_share(spec: ComputerSpec, guest: Path) -> list[StagedBind]:
-    """Everything of the host that the machine can reach: below SHARE, and below SYSTEM without an image."""
+    """Everything of the host that the machine can reach: below SHARE and REMOTE, and below SYSTEM without an image."""
     binds = [
         StagedBind(spec.workspace, "share/workspace"),
         StagedBind(spec.home, "share/home"),
         StagedBind(guest, "share/guest.pyz", read_only=True),
     ]
     for number, mount in enumerate(spec.mounts):
-        binds.append(StagedBind(mount.source, f"share/mount-{number}", read_only=not mount.writable))
+        if mount.follows:  # what is mounted there may be written to or not, as it says itself
+            binds.append(StagedBind(mount.source, f"remote/{number}"))
+        else:
+            binds.append(StagedBind(mount.source, f"share/mount-{number}", read_only=not mount.writable))
     if spec.image is None:
         for name in ("usr", *TOP_LEVEL, *(f"etc/{each}" for each in SHARED_ETC)):
             found = Path("/", name)
@@ -74,8 +79,13 @@ def plan_inside(spec: ComputerSpec, filters: list[bytes], max_files: int) -> dic
             ["workspace", WORKSPACE, False],
             ["home", AGENT_HOME, False],
             ["guest.pyz", GUEST_PATH, True],
-            *([f"mount-{number}", mount.target, not mount.writable] for number, mount in enumerate(spec.mounts)),
+            *(
+                [f"mount-{number}", mount.target, not mount.writable]
+                for number, mount in enumerate(spec.mounts)
+                if not mount.follows
+            ),
         ],
+        "remote": [[str(number), mount.target] for number, mount in enumerate(spec.mounts) if mount.follows],
         "memory": [[one.target, one.size] for one in spec.memory_mounts],
         "group": {
             "memory.max": str(limits.memory),

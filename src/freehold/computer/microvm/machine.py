@@ -18,7 +18,7 @@ from freehold.computer.microvm.limits import VmProcesses, read_usage
 from freehold.computer.microvm.saved_state import SavedState
 from freehold.computer.microvm.streams import StreamRelay
 from freehold.computer.microvm.thread_calls import ThreadCalls
-from freehold.computer.microvm.vm import Blueprint, Vm, VmOrder
+from freehold.computer.microvm.vm import Blueprint, Vm, VmOrder, has_remote_mounts
 from freehold.computer.microvm.vm_start import start_vm
 from freehold.computer.walls.disk_guard import DiskGuard
 from freehold.computer.walls.event_delivery import EventDelivery
@@ -109,16 +109,23 @@ class VmMachine:
         return self._saved is not None or (self._freezer is not None and self._freezer.is_asleep)
 
     async def sleep(self) -> SleepReport:
-        """On disk where QEMU can; else, and if a program inside holds a file that has no name any more, frozen."""
+        """On disk where QEMU can; else frozen.
+
+        Frozen too if a program inside holds a file that has no name any more, and with remote mounts.
+        """
         if self._freezer is None or self._ended.done():
             raise FreeholdError("computer.ended", "The computer has ended")
-        if self._blueprint is not None and self._blueprint.hardware.tools.can_save and not self._freezer.is_asleep:
+        if self._can_be_saved() and not self._freezer.is_asleep:
             with contextlib.suppress(FreeholdError):
                 # Once begun it is brought to an end, also if nobody waits for it any more.
                 return await asyncio.shield(asyncio.ensure_future(self._write_to_disk()))
         if self._ended.done() or self._vm is None:
             raise FreeholdError("computer.ended", "The computer has ended")
         return await self._freezer.sleep()
+
+    def _can_be_saved(self) -> bool:
+        blueprint = self._blueprint
+        return blueprint is not None and blueprint.hardware.tools.can_save and not has_remote_mounts(self._order.spec)
 
     async def wake(self) -> None:
         """A machine that cannot be loaded has ended."""

@@ -107,11 +107,13 @@ class ShareMode:
 
     A machine that is saved remembers files by their paths. With `verifies` each must be the same file again when the
     machine is loaded. With `forgives` a machine whose files are gone is loaded, and gets errors for those; else it is not.
+    `at_once` requests are carried out at the same time; with 0 one after the other, which is faster for local files.
     """
 
     changes: bool
     verifies: bool = True
     forgives: bool = False
+    at_once: int = 0
 
 
 def share_folder(tools: VmTools, folder: Path, entering: list[str], mode: ShareMode) -> SharedFolders:
@@ -142,6 +144,7 @@ def _start(
         options = [f"--shared-dir={folder}", "--sandbox=chroot", f"--cache={cache}", "--announce-submounts"]
         options += ["--migration-verify-handles"] if tools.can_save and mode.verifies else []
         options += [f"--migration-on-error={'guest-error' if mode.forgives else 'abort'}"] if tools.can_save else []
+    options += [f"--thread-pool-size={mode.at_once}"] if mode.at_once else []
     command = [sys.executable, "-I", "-S", "-c", _ENTER, str(ready), str(go), tools.virtiofsd, f"--fd={listener}"]
     try:
         process = subprocess.Popen(

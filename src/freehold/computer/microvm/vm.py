@@ -24,7 +24,7 @@ from freehold.computer.microvm.hardware import (
 )
 from freehold.computer.microvm.initramfs import copy_kernel, find_busybox, write_initramfs
 from freehold.computer.microvm.kernel import find_kernel
-from freehold.computer.microvm.layout import SHARE, SYSTEM, describe_share, link_system, plan_inside
+from freehold.computer.microvm.layout import REMOTE, SHARE, SYSTEM, describe_share, link_system, plan_inside
 from freehold.computer.microvm.qmp import QmpPort
 from freehold.computer.microvm.requirements import find_vm_tools
 from freehold.computer.microvm.saved_state import (
@@ -46,6 +46,8 @@ START_TIMEOUT = 60.0
 COPY_TIMEOUT = 60.0
 FORGET_TIMEOUT = 0.3
 MEMORY_OF_QEMU = 512 * MIB
+REMOTE_AT_ONCE = 16
+"""Requests to remote mounts that are carried out at the same time."""
 NONE = "0" * 16
 EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
 NAMESPACES = ("pid", "mnt", "ipc", "uts", "cgroup")
@@ -81,6 +83,11 @@ class VmOrder:
     system: Path
     kernel: Path
     cancelled: threading.Event
+
+
+def has_remote_mounts(spec: ComputerSpec) -> bool:
+    """Such a machine boots for each start and sleeps in memory: what is mounted meanwhile is in no saved machine."""
+    return any(mount.follows for mount in spec.mounts)
 
 
 @dataclass(frozen=True)
@@ -168,7 +175,7 @@ class Blueprint:
     def stage(self) -> None:
         """Collect the folders that the machine sees, once. The mount namespace of the thread changes permanently."""
         binds = describe_share(self.order.spec, self.order.guest)
-        self._verifies = all(has_file_handles(bind.source) for bind in binds)
+        self._verifies = all(has_file_handles(bind.source) for bind in binds if not bind.name.startswith(REMOTE.name))
         stage_binds(binds)
         if self.order.spec.image is None:
             link_system()
@@ -223,26 +230,34 @@ class Blueprint:
             copying = None if saved is None else start_copy_to_memory(saved, memory, entering)
             if copying is not None:
                 undo.callback(_end, copying)
-            folders = [(SHARE, mode), *([(SYSTEM, replace(mode, changes=False))] if order.spec.image is None else [])]
-            shares: list[SharedFolders] = []
-            for folder, how in folders:
-                shares.append(share_folder(tools, folder, entering, how))
-                undo.callback(shares[-1].end)
+            shares: dict[str, SharedFolders] = {}
+            for name, folder, how in self._list_shares(mode):
+                shares[name] = share_folder(tools, folder, entering, how)
+                undo.callback(shares[name].end)
             sockets = VmSockets.create()
             undo.callback(sockets.close)
-            connections = [share.connection for share in shares]
+            connections = {name: share.connection for name, share in shares.items()}
             waits = saved is not None
             qemu = start_qemu(self.hardware, order.uid + 2, entering, sockets, connections, memory, waits=waits)
             undo.callback(_end, qemu)
             sockets.close_inside()
-            for share in shares:
+            for share in shares.values():
                 share.connection.close()
                 share.admit(order.uid)
             if copying is not None and not _has_copied(copying):
                 raise FreeholdError("computer.no-isolation", "The memory of the machine cannot be read from the disk")
             port, control = QmpPort(sockets.qmp), ControlPort(sockets.control)
-            yield Vm(qemu, tuple(shares), cgroup, port, control, sockets.streams, memory)
+            yield Vm(qemu, tuple(shares.values()), cgroup, port, control, sockets.streams, memory)
             undo.pop_all()
+
+    def _list_shares(self, mode: ShareMode) -> Iterator[tuple[str, Path, ShareMode]]:
+        """Each with the name by which the machine mounts it."""
+        yield "shared", SHARE, mode
+        if self.order.spec.image is None:
+            yield "system", SYSTEM, replace(mode, changes=False)
+        if has_remote_mounts(self.order.spec):
+            # A server that is slow must stop neither the workspace nor the other mounts.
+            yield "remote", REMOTE, ShareMode(changes=True, verifies=False, at_once=REMOTE_AT_ONCE)
 
 
 @contextlib.contextmanager

@@ -26,6 +26,8 @@ WINDOW = 256 * 1024
 MAX_PAYLOAD = 64 * 1024
 SHARED = "/boot/shared"
 IMAGE = "/boot/image"
+REMOTE = "/run/remote"
+"""Where the guest has what is mounted after the start. The kernel looks for mounts below it at each lookup."""
 NEW_ROOT = "/boot/root"
 GROUP = "/boot/cgroup/computer"
 LINK = "/boot/link"
@@ -103,6 +105,12 @@ def build_root(plan: dict[str, Any]) -> None:
         write(root + path, text)
     for source, target, read_only in plan["binds"]:
         bind(f"{SHARED}/{source}", root + target, read_only)
+    if plan["remote"]:
+        os.mkdir(root + REMOTE, 0o755)  # noqa: PTH102
+        mount("remote", root + REMOTE, "virtiofs", NOSUID | NODEV)
+    for name, target in plan["remote"]:
+        os.makedirs(os.path.dirname(root + target), exist_ok=True)  # noqa: PTH103, PTH120
+        os.symlink(f"{REMOTE}/{name}", root + target)  # noqa: PTH211
     for target, size in plan["memory"]:
         os.makedirs(root + target, exist_ok=True)  # noqa: PTH103
         mount("memory", root + target, "tmpfs", NOSUID | NODEV, f"mode=1777,size={size}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from freehold.computer.microvm.initramfs import cache_folder
 from freehold.computer.microvm.requirements import KVM
 from freehold.computer.microvm.template import Template, find_template
-from freehold.computer.microvm.vm import Blueprint, DidNotBoot, Vm, VmOrder, drawn_blueprint
+from freehold.computer.microvm.vm import Blueprint, DidNotBoot, Vm, VmOrder, drawn_blueprint, has_remote_mounts
 from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
 
@@ -58,11 +58,13 @@ def _choose_accelerator(drawn: Blueprint) -> tuple[Blueprint, Template | None]:
 
 
 def _prepare_template(blueprint: Blueprint, timeout: float) -> Template | None:
-    """None if the machine must boot: these programs make no template, or it fails, or it would hold the owner's variables.
+    """None if the machine must boot: these programs make no template, or it fails, or it would hold the owner's variables,
+    or it has remote mounts.
 
     Raises DidNotBoot.
     """
-    if not blueprint.hardware.tools.can_save or blueprint.order.spec.environment:
+    spec = blueprint.order.spec
+    if not blueprint.hardware.tools.can_save or spec.environment or has_remote_mounts(spec):
         return None
     try:
         return find_template(blueprint, timeout)

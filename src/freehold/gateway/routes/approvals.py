@@ -13,6 +13,7 @@ from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import RequestBody, UrlId
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post, put
+from freehold.identity.tokens import Scope
 
 
 class RequestPartBody(BaseModel):
@@ -165,7 +166,8 @@ class ApprovalRoutes:
         """Answer once: `once`, `conversation`, `always` or `reject`. A note is the next prompt, or the answer to a question.
 
         `always` needs the scope `admin`, and a note that is a shell command (`!…`) the scope `terminal`. A yes to a host
-        tool needs the scope of what it does: `history` to undo changes, `admin` to open the network.
+        tool needs the scope of what it does, which `details` names: `history` to undo changes, `admin` to open the network
+        or a folder of personal documents, `files` to merge the changes of a run.
         """
         principal = principal_of(request.scope)
         if body.answer == "always":
@@ -176,8 +178,9 @@ class ApprovalRoutes:
             await self._sessions.ready.wait()
             asked = await asyncio.to_thread(self._approvals.store.get, approval)
             if asked.data["kind"] == "host":
-                # A host tool that names what a rule could allow opens the network. The other one undoes changes.
-                principal.require("admin" if asked.data["subjects"] else "history")
+                # One that an earlier version stored names no scope: it opens the network, or undoes changes.
+                older: Scope = "admin" if asked.data["subjects"] else "history"
+                principal.require(asked.data["details"].get("scope", older))
         answered = await self._sessions.answer(
             approval, body.answer, who=principal.who, note=body.note, digest=body.digest
         )

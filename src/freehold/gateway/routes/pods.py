@@ -79,12 +79,17 @@ class DeletedDocumentBody(BaseModel):
 
 
 class PodGrantBody(BaseModel):
-    """An agent may reach everything in a folder. The root is the empty path."""
+    """An agent may reach everything in a folder. The root is the empty path.
+
+    With a `session` only in this conversation; `once`: for one call of it.
+    """
 
     agent: str
     folder: str
     mode: AccessMode
     granted: datetime
+    session: str | None
+    once: bool
 
 
 class PodGrantsBody(BaseModel):
@@ -383,10 +388,7 @@ def _body(info: DocumentInfo) -> DocumentBody:
 
 def _grants(found: tuple[PodGrant, ...]) -> PodGrantsBody:
     return PodGrantsBody(
-        grants=[
-            PodGrantBody(agent=one.agent, folder=one.folder, mode=one.mode, granted=_moment(one.granted))
-            for one in found
-        ]
+        grants=[PodGrantBody.model_validate({**vars(one), "granted": _moment(one.granted)}) for one in found]
     )
 
 

@@ -18,6 +18,7 @@ from freehold.slots.orchestrator.contract import (
     MAX_PAGE,
     MAX_PROMPT,
     MAX_TITLE,
+    PERMISSIONS,
     ChangeKind,
     GetChanges,
     GetRun,
@@ -25,6 +26,7 @@ from freehold.slots.orchestrator.contract import (
     ReadRun,
     Run,
     RunOutcome,
+    RunPermission,
     RunState,
     SpawnRun,
     TakeChanges,
@@ -56,13 +58,19 @@ class RunBody(BaseModel):
     removed: int
     outcome: RunOutcome
     computer: str
+    permissions: list[RunPermission]
+    began_by: str
 
 
 class RunPageBody(BaseModel):
-    """The newest first. Send `cursor` to get the next page; null on the last one."""
+    """The newest first. Send `cursor` to get the next page; null on the last one.
+
+    `cost` is what all runs of `parent`, or all runs, have cost so far as it is known, with the runs below them.
+    """
 
     runs: list[RunBody]
     cursor: str | None
+    cost: float
 
 
 class RunEventBody(BaseModel):
@@ -116,7 +124,12 @@ class SpawnRunBody(RequestBody):
         default=None, max_length=MAX_FOLDER, description="A folder of the workspace of which it gets a copy."
     )
     budget: float | None = Field(default=None, gt=0, lt=1_000_000, description="It is ended when it has cost more.")
-    may_ask: bool = Field(default=True, description="false: what it asks is answered with no.")
+    permissions: list[RunPermission] | None = Field(
+        default=None,
+        max_length=len(PERMISSIONS),
+        description="What it may do besides working in its computer. Default: everything. Without ask, what it asks is "
+        "answered with no.",
+    )
     key: RunKey = None
 
 
@@ -144,14 +157,16 @@ class RunRoutes:
         cursor: Annotated[str | None, Query(max_length=20)] = None,
     ) -> RunPageBody:
         page = await self._slot.call(ListRuns(parent, active, limit, cursor), _caller(request))
-        return RunPageBody(runs=[run_body(one) for one in page.runs], cursor=page.cursor)
+        return RunPageBody(runs=[run_body(one) for one in page.runs], cursor=page.cursor, cost=page.cost)
 
     @post(RUNS, status_code=201, scope="orchestrator")
     async def spawn_run(self, body: SpawnRunBody, request: Request) -> RunBody:
         """Begin a run. Needs the scope prompt as well."""
         principal_of(request.scope).require("prompt")
         wanted = SpawnRun(
-            body.prompt, body.agent, body.model, body.title, body.folder, body.budget, body.may_ask, body.key
+            *(body.prompt, body.agent, body.model, body.title, body.folder, body.budget),
+            None if body.permissions is None else tuple(body.permissions),
+            body.key,
         )
         return run_body(await self._slot.call(wanted, _caller(request)))
 
@@ -176,7 +191,10 @@ class RunRoutes:
 
     @post(f"{RUNS}/{{run}}/stop", scope="orchestrator")
     async def stop_run(self, run: UrlId, body: StopRunBody, request: Request) -> RunBody:
-        """End a run and its computer. What it has changed until then can be taken."""
+        """End a run and its computer. What it has changed until then can be taken.
+
+        A token ends runs that it began, and those of others with the scope admin.
+        """
         return run_body(await self._slot.call(TerminateRun(run, body.key), _caller(request)))
 
     @get(f"{RUNS}/{{run}}/changes", scope="orchestrator")
@@ -189,7 +207,10 @@ class RunRoutes:
 
     @post(f"{RUNS}/{{run}}/changes", scope="orchestrator")
     async def take_run_changes(self, run: UrlId, body: TakeChangesBody, request: Request) -> RunBody:
-        """Merge its changes into the workspace, or drop them. Merging needs the scope files as well."""
+        """Merge its changes into the workspace, or drop them. Merging needs the scope files as well.
+
+        A token takes the changes of runs that it began, and those of others with the scope admin.
+        """
         if body.how == "merge":
             principal_of(request.scope).require("files")
         wanted = TakeChanges(run, body.how, body.force, body.key)
@@ -206,4 +227,5 @@ def _moment(seconds: float) -> datetime:
 
 
 def _caller(request: Request) -> SlotCaller:
-    return SlotCaller(principal_of(request.scope).who)
+    principal = principal_of(request.scope)
+    return SlotCaller(principal.who, is_admin=principal.has_scope("admin"))

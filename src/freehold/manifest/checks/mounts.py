@@ -189,11 +189,21 @@ def bad_remote_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckF
                     'hosts = ["www.googleapis.com"]',
                 )
         if mount.kind in REMOTE_MOUNTS and manifest.computer.backend == "microvm":
-            yield CheckFinding(
-                (*at, "kind"),
-                f"A computer of backend microvm cannot show a mount of kind {mount.kind}",
-                'backend = "bubblewrap" or "docker", or mount it on this machine and give the folder to the computer',
-            )
+            others = [each.target for number, each in enumerate(manifest.computer.mounts) if number != index]
+            for other in ("/workspace", "/home/agent", *others):
+                if _overlap(mount.target, other):
+                    yield CheckFinding(
+                        (*at, "target"),
+                        f"With the backend microvm, {show_value(mount.target)} cannot be a remote folder and share a path "
+                        f"with {show_value(other)}",
+                        'target = "/mnt/remote"',
+                    )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one of two places is inside the other."""
+    first, second = PurePosixPath(one), PurePosixPath(other)
+    return first != second and (first.is_relative_to(second) or second.is_relative_to(first))
 
 
 @check("W227")

@@ -88,8 +88,9 @@ def may_reach(namespace: str, caller: SlotCaller) -> bool:
 
 
 def own_namespace(caller: SlotCaller) -> str:
-    """Of the agent of a session. Nobody's when the agent is not known."""
-    return f"agent:{caller.agent}" if caller.agent else SHARED
+    """Of the agent of a session. None when the agent is not known, or works for another one, which may not read it."""
+    is_own = caller.agent is not None and set(caller.above) <= {caller.agent}
+    return f"agent:{caller.agent}" if is_own else SHARED
 
 
 @dataclass(frozen=True)

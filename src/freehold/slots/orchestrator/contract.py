@@ -3,7 +3,7 @@
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from freehold.slots.contract import SlotCall, SlotContract, SlotWrite
 from freehold.timeline.event import Json
@@ -20,13 +20,27 @@ UNFINISHED: tuple[RunState, ...] = ("starting", "working", "needs_you")
 RunOutcome = Literal["pending", "none", "merged", "dropped"]
 """What became of its changes. `none`: there are none."""
 ChangeKind = Literal["added", "changed", "removed"]
+RunPermission = Literal["ask", "network", "pods", "memory", "beads", "events", "history", "runs"]
+PERMISSIONS: tuple[RunPermission, ...] = get_args(RunPermission)
+PERMISSION_WORDS: Mapping[RunPermission, str] = {
+    "ask": "ask the owner",
+    "network": "use the network by the owner's rules",
+    "pods": "use personal documents that are granted to its agent",
+    "memory": "remember and recall",
+    "beads": "read and change work items",
+    "events": "publish events",
+    "history": "read history and the timeline, and undo",
+    "runs": "begin runs",
+}
+"""What each permission lets a run do. Where the owner is asked first, that stays so."""
 
 
 @dataclass(frozen=True)
 class Run:
     """`parent` is the session that wanted it; None for the owner. `cost` includes that of its own runs.
 
-    `ended`: somebody ended it before it was done. `computer` is where it works.
+    `ended`: somebody ended it before it was done. `computer` is where it works. `began_by` is who wanted it: `owner`,
+    `token:NAME` or `session:ID`.
     """
 
     id: str
@@ -47,14 +61,20 @@ class Run:
     removed: int
     outcome: RunOutcome
     computer: str
+    permissions: tuple[RunPermission, ...] = PERMISSIONS
+    began_by: str = "owner"
 
 
 @dataclass(frozen=True)
 class RunPage:
-    """The newest first."""
+    """The newest first. `cost` is what all runs of the session have cost that was asked for, or all runs.
+
+    It is counted as far as it is known, with the runs below them, and not only for those on this page.
+    """
 
     runs: tuple[Run, ...]
     cursor: str | None
+    cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -116,7 +136,7 @@ class RunChanges:
 
 
 class RunWrite(SlotWrite[Run]):
-    identifiers: ClassVar[frozenset[str]] = frozenset({"id", "agent", "model", "folder", "how", "key"})
+    identifiers: ClassVar[frozenset[str]] = frozenset({"id", "agent", "model", "folder", "how", "permissions", "key"})
 
     def describe(self, reply: Any) -> Mapping[str, Json]:
         assert isinstance(reply, Run)
@@ -127,7 +147,8 @@ class RunWrite(SlotWrite[Run]):
 class SpawnRun(RunWrite):
     """Let an agent work on a prompt, in a throw-away computer with a copy of a folder of the workspace.
 
-    It is ended when it has cost more than `budget`. Without `may_ask`, what it asks is answered with no.
+    It is ended when it has cost more than `budget`. It may do what `permissions` name, and never more than the run that
+    begins it; None is as much as that one. Without `ask`, what it asks is answered with no.
     """
 
     method: ClassVar[str] = "spawn"
@@ -138,13 +159,16 @@ class SpawnRun(RunWrite):
     title: str | None = None
     folder: str | None = None
     budget: float | None = None
-    may_ask: bool = True
+    permissions: tuple[RunPermission, ...] | None = None
     key: str | None = None
 
 
 @dataclass(frozen=True)
 class TerminateRun(RunWrite):
-    """Ends it and its computer. Its changes until then can be taken. Idempotent."""
+    """Ends it and its computer. Its changes until then can be taken. Idempotent.
+
+    A session ends its own runs, a program those that it began, the owner and a program with the scope admin all.
+    """
 
     method: ClassVar[str] = "terminate"
     event: ClassVar[str] = "orchestrator.terminated"
@@ -156,7 +180,8 @@ class TerminateRun(RunWrite):
 class TakeChanges(RunWrite):
     """Merge the changes of a finished run into the workspace, or drop them.
 
-    A change that would overwrite one of somebody else is refused, and with it all of them, unless `force`.
+    A change that would overwrite one of somebody else is refused, and with it all of them, unless `force`. Who may end a
+    run may take its changes.
     """
 
     method: ClassVar[str] = "take_changes"

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from freehold.slots.orchestrator.contract import RunChange, RunEvent, RunState
+from freehold.slots.orchestrator.contract import RunChange, RunEvent, RunPermission, RunState
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class ChildSpec:
     session: str
     prompt: str
     folder: str | None
-    may_ask: bool
+    permissions: tuple[RunPermission, ...]
     who: str
 
 
@@ -82,6 +82,10 @@ class RunEngine(Protocol):
         ...
 
     async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]: ...
+
+    async def wait_event(self, session: str, after: int) -> None:
+        """Returns when the session gets an event after this one. One that it has already may not count."""
+        ...
 
     async def cost_of(self, session: str) -> SessionCost: ...
 

@@ -1,7 +1,10 @@
 """Calls of the orchestrator slot, sent to another Freehold over its API."""
 
+import asyncio
 import hashlib
+import itertools
 import json
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,12 +31,21 @@ from freehold.slots.orchestrator.contract import (
     TerminateRun,
 )
 from freehold.slots.orchestrator.far_runs import FarRuns, check_own_count
-from freehold.slots.orchestrator.store import check_page
+from freehold.slots.orchestrator.store import KEPT_RUNS, check_page
 from freehold.slots.settings import ExternalSettings
 from freehold.strict_json import WrongShape, decode
 from freehold.timeline import Timeline
 
 RUNS = "/v1/slots/orchestrator/runs"
+LOOK_INTERVAL = 15.0
+AT_ONCE = 8
+"""Requests at the same time."""
+FORGET_EVERY = 240
+"""Looks after which runs of long ago are forgotten."""
+_WRONG = (WrongShape, KeyError, TypeError, ValueError)
+"""What reading an answer raises that has another shape."""
+
+log = logging.getLogger("freehold.slots")
 
 
 class NeighbourRuns:
@@ -51,6 +63,18 @@ class NeighbourRuns:
         self._api.open()
         await self.health()
 
+    async def work(self) -> None:
+        """Looks at the runs that go on, so that what they cost counts here although nobody asks for them."""
+        for number in itertools.count():
+            await asyncio.sleep(LOOK_INTERVAL)
+            try:
+                if number % FORGET_EVERY == 0:
+                    await self._far.forget(time.time() - KEPT_RUNS)
+                for id in await self._far.list_unfinished():
+                    await self._look(id)
+            except (SlotError, *_WRONG) as error:
+                log.debug("the runs at %s were not looked at: %s", self._api.url, error)
+
     async def health(self) -> None:
         await self._far.health()
         await self._send("GET", RUNS, query={"limit": 1})
@@ -62,7 +86,7 @@ class NeighbourRuns:
     async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
         try:
             return cast("Reply", await self._answer(request, caller))
-        except (WrongShape, KeyError, TypeError, ValueError) as error:
+        except _WRONG as error:
             raise self._api.wrong_reply(error) from error
 
     async def _answer(self, request: SlotCall[Any], caller: SlotCaller) -> Any:
@@ -71,7 +95,10 @@ class NeighbourRuns:
                 return await self._spawn(request, caller)
             case ListRuns():
                 return await self._list(request, caller)
-            case TerminateRun() | TakeChanges() | GetRun() | ReadRun() | GetChanges():
+            case TerminateRun() | TakeChanges():
+                await self._far.require_control(request.id, caller)
+                return await self._ask_about(request, caller)
+            case GetRun() | ReadRun() | GetChanges():
                 await self._far.require(request.id, caller)
                 return await self._ask_about(request, caller)
         raise AssertionError(type(request).__name__)
@@ -100,10 +127,13 @@ class NeighbourRuns:
         raise AssertionError(type(request).__name__)
 
     async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
+        request = replace(request, permissions=await self._far.limit(request, caller))
         fields = {name: value for name, value in vars(request).items() if value is not None}
         session = caller.session
         if session is None:
-            return await self._run(await self._send("POST", RUNS, _with_key(fields, caller)))
+            begun = _run(await self._send("POST", RUNS, _with_key(fields, caller)))
+            await self._far.note(begun, caller, begun.depth, request.key)
+            return replace(begun, began_by=caller.name)
         async with self._far.spawning:
             depth = await self._far.check_depth(session)
             if not await self._far.is_repeated(session, request.key):
@@ -111,18 +141,15 @@ class NeighbourRuns:
                 active = [await self._look(id) for id in await self._far.list_unfinished(session)]
                 check_own_count(sum(active))
             run = _run(await self._send("POST", RUNS, _with_key(fields, caller)))
-            await self._far.note(run, session, depth, request.key)
-        return replace(run, parent=session, depth=depth)
+            await self._far.note(run, caller, depth, request.key)
+        return replace(run, parent=session, depth=depth, began_by=caller.name)
 
     async def _look(self, id: str) -> bool:
         """Whether a run has not finished. One that is forgotten there has."""
-        try:
-            return (await self._get(id)).finished is None
-        except SlotError as error:
-            if error.problem != "not-found":
-                raise
-        await self._far.note_finished(id, time.time())
-        return False
+        found = await self._find(id)
+        if found is None:
+            await self._far.note_seen(id, None, time.time())
+        return found is not None and found.finished is None
 
     async def _list(self, request: ListRuns, caller: SlotCaller) -> RunPage:
         session = request.parent if caller.session is None else caller.session
@@ -130,21 +157,28 @@ class NeighbourRuns:
             return await self._list_own(request, session)
         query = {"active": "true" if request.active else None, "limit": request.limit, "cursor": request.cursor}
         found = await self._send("GET", RUNS, query=query)
-        return RunPage(tuple([await self._run(one) for one in found["runs"]]), found["cursor"])
+        runs = tuple([await self._run(one) for one in found["runs"]])
+        return RunPage(runs, found["cursor"], float(found.get("cost", 0.0)))
 
     async def _list_own(self, request: ListRuns, session: str) -> RunPage:
         """The runs of one session of here, each asked for by its id: the other side does not know whose they are."""
         before = check_page(request)
         rows = await self._far.list_own(session, before, request.limit + 1)
-        found: list[Run] = []
-        for _, id in rows[: request.limit]:
-            try:
-                found.append(await self._get(id))
-            except SlotError as error:
-                if error.problem != "not-found":  # forgotten there
-                    raise
-        runs = tuple(one for one in found if not request.active or one.finished is None)
-        return RunPage(runs, str(rows[request.limit - 1][0]) if len(rows) > request.limit else None)
+        ids, found = [id for _, id in rows[: request.limit]], list[Run | None]()
+        for first in range(0, len(ids), AT_ONCE):
+            found += await asyncio.gather(*(self._find(id) for id in ids[first : first + AT_ONCE]))
+        runs = tuple(one for one in found if one is not None and (not request.active or one.finished is None))
+        cursor = str(rows[request.limit - 1][0]) if len(rows) > request.limit else None
+        return RunPage(runs, cursor, await self._far.count_cost(session))
+
+    async def _find(self, id: str) -> Run | None:
+        """None for one that is forgotten there."""
+        try:
+            return await self._get(id)
+        except SlotError as error:
+            if error.problem != "not-found":
+                raise
+            return None
 
     async def _get(self, id: str) -> Run:
         return await self._run(await self._send("GET", _path(id)))
@@ -152,12 +186,12 @@ class NeighbourRuns:
     async def _run(self, value: object) -> Run:
         """A run as it is known here: who began it, and how deep it is."""
         run = _run(value)
-        known = await self._far.find_parent(run.id)
+        known = await self._far.find(run.id)
         if known is None:
             return run
-        if run.finished is not None:
-            await self._far.note_finished(run.id, run.finished)
-        return replace(run, parent=known[0], depth=known[1])
+        if run.cost != known.cost or (known.finished is None and run.finished is not None):
+            await self._far.note_seen(run.id, run.cost, run.finished)
+        return replace(run, parent=known.parent, depth=known.depth, began_by=known.began_by)
 
     async def _send(
         self,

@@ -23,4 +23,14 @@ STEPS = (
     );
     CREATE INDEX orchestrator_far_run_parent ON orchestrator_far_run (place, parent, number);
     """,
+    # What a run may do, and who wanted it. Those of before may do everything, and are the owner's or their session's.
+    """
+    ALTER TABLE orchestrator_run ADD COLUMN permissions TEXT NOT NULL
+        DEFAULT 'ask,network,pods,memory,beads,events,history,runs';
+    ALTER TABLE orchestrator_run ADD COLUMN began_by TEXT NOT NULL DEFAULT 'owner';
+    UPDATE orchestrator_run SET began_by = 'session:' || parent WHERE parent IS NOT NULL;
+    ALTER TABLE orchestrator_far_run ADD COLUMN began_by TEXT NOT NULL DEFAULT 'owner';
+    UPDATE orchestrator_far_run SET began_by = 'session:' || parent WHERE parent IS NOT NULL;
+    ALTER TABLE orchestrator_far_run ADD COLUMN cost REAL;
+    """,
 )

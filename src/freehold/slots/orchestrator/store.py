@@ -22,6 +22,7 @@ from freehold.slots.orchestrator.contract import (
     MAX_PROMPT,
     MAX_TITLE,
     MAX_WAIT,
+    PERMISSIONS,
     UNFINISHED,
     GetChanges,
     GetRun,
@@ -31,12 +32,14 @@ from freehold.slots.orchestrator.contract import (
     RunChanges,
     RunEvents,
     RunPage,
+    RunPermission,
     RunWrite,
     SpawnRun,
     TakeChanges,
     TerminateRun,
 )
 from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, RunEngine, SessionWanted
+from freehold.slots.orchestrator.permissions import check_control, find_permissions, limit_permissions
 from freehold.slots.orchestrator.schema import STEPS
 from freehold.slots.statement import Row, Statement, Steps, ask, ask_one, places, run_steps
 from freehold.slots.timeline_tables import TimelineTables
@@ -55,7 +58,7 @@ KEPT_RUNS = 365 * 86_400
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _COLUMNS = (
     "id, session, agent, title, state, parent, depth, folder, budget, cost, created, finished, error, added, changed,"
-    " removed, outcome"
+    " removed, outcome, permissions, began_by"
 )
 
 log = logging.getLogger("freehold.slots")
@@ -122,6 +125,12 @@ class OrchestratorStore:
 
     async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
         _check_spawn(request)
+        spawning = asyncio.ensure_future(self._spawn_once(request, caller))
+        spawning.add_done_callback(_ignore_result)
+        # Also when the caller has gone: a run that is stored and not launched would keep its place.
+        return await asyncio.shield(spawning)
+
+    async def _spawn_once(self, request: SpawnRun, caller: SlotCaller) -> Run:
         # One after the other: what is refused for a bound has made no session.
         async with self._lock_key(request, caller), self._spawning:
             if await self._is_answered(request, caller):
@@ -133,6 +142,7 @@ class OrchestratorStore:
         # Before a session is made. It counts when the run is stored.
         await self._tables.in_thread(self._check_place, caller)
         budget = await self._limit_budget(request, caller)
+        permissions = limit_permissions(request, await self._tables.in_thread(find_permissions, self._timeline, caller))
         title = request.title or request.prompt.strip().splitlines()[0][:80]
         wanted = SessionWanted(request.agent, request.model, title, caller.session, caller.name, budget is not None)
         try:
@@ -142,11 +152,11 @@ class OrchestratorStore:
         id = "".join(secrets.choice(_LETTERS) for _ in range(10))
         self._begun.add(id)  # before it is stored: from then on it could be taken for one of a former process
         try:
-            run = await self._tables.carry_out(request, caller, self._insert(id, session, agent, budget))
+            run = await self._tables.carry_out(request, caller, self._insert(id, session, agent, budget, permissions))
         except BaseException:
             self._begun.discard(id)
             raise
-        self._launch(engine, run, request, caller)
+        self._launch(engine, run, request)
         return run
 
     async def _limit_budget(self, request: SpawnRun, caller: SlotCaller) -> float | None:
@@ -166,7 +176,7 @@ class OrchestratorStore:
         rows = await self._tables.in_thread(self._timeline.query, _ABOVE, (session or "",))
         return [(id, budget) for id, budget in rows if budget is not None]
 
-    def _launch(self, engine: RunEngine, run: Run, request: SpawnRun, caller: SlotCaller) -> None:
+    def _launch(self, engine: RunEngine, run: Run, request: SpawnRun) -> None:
         async def report(news: ChildReport) -> None:
             if news.state is not None and news.state not in UNFINISHED:
                 await self._measure_costs(run.id)
@@ -182,10 +192,12 @@ class OrchestratorStore:
                 [await self._measure_costs(id) > budget for id, budget in await self._budgets_above(run.session)]
             )
 
-        child = ChildSpec(run.id, run.session, request.prompt, request.folder, request.may_ask, caller.name)
+        child = ChildSpec(run.id, run.session, request.prompt, request.folder, run.permissions, run.began_by)
         engine.launch(child, report, is_over_budget)
 
-    def _insert(self, id: str, session: str, agent: str, budget: float | None) -> Any:
+    def _insert(
+        self, id: str, session: str, agent: str, budget: float | None, permissions: tuple[RunPermission, ...]
+    ) -> Any:
         def steps(request: SpawnRun, context: CallContext) -> Steps[Run]:
             _check_bounds((yield from self._count_active(context.caller)))
             above = yield from ask_one(
@@ -194,9 +206,9 @@ class OrchestratorStore:
             title = request.title or request.prompt.strip().splitlines()[0][:80]
             yield from ask(
                 "INSERT INTO orchestrator_run (id, session, agent, title, state, parent, depth, folder, budget, created,"
-                " outcome) VALUES (?, ?, ?, ?, 'starting', ?, ?, ?, ?, ?, 'pending')",
+                " outcome, permissions, began_by) VALUES (?, ?, ?, ?, 'starting', ?, ?, ?, ?, ?, 'pending', ?, ?)",
                 *(id, session, agent, title, context.caller.session, 1 if above is None else above[0] + 1),
-                *(request.folder, budget, context.now),
+                *(request.folder, budget, context.now, ",".join(permissions), context.caller.name),
             )
             rows = yield from ask(f"SELECT {_COLUMNS} FROM orchestrator_run WHERE id = ?", id)  # noqa: S608
             return _run(rows[0])
@@ -205,7 +217,7 @@ class OrchestratorStore:
 
     async def _terminate(self, request: TerminateRun, caller: SlotCaller) -> Run:
         """With all runs below it, also when it has finished itself."""
-        run = await self._require(request.id, caller)
+        run = await self._require_control(request.id, caller)
         async with self._lock_key(request, caller):
             if await self._is_answered(request, caller):
                 return await self._repeat(request, caller)
@@ -221,7 +233,7 @@ class OrchestratorStore:
                 self._engine().end(id, reason)
 
     async def _take(self, request: TakeChanges, caller: SlotCaller) -> Run:
-        await self._require(request.id, caller)
+        await self._require_control(request.id, caller)
         # One after the other: a merge and a drop of the same changes never meet.
         async with self._lock_key(request, caller), self._lock("run", request.id):
             if await self._is_answered(request, caller):
@@ -279,7 +291,10 @@ class OrchestratorStore:
             [*values, request.limit + 1],
         )
         runs = tuple(_run(row[:-1]) for row in rows[: request.limit])
-        return RunPage(runs, str(rows[request.limit - 1][-1]) if len(rows) > request.limit else None)
+        # Those without a parent include all below them.
+        of = ("parent = ?", [parent]) if parent is not None else ("depth = 1", [])
+        ((cost,),) = self._timeline.query(f"SELECT total(cost) FROM orchestrator_run WHERE {of[0]}", of[1])  # noqa: S608
+        return RunPage(runs, str(rows[request.limit - 1][-1]) if len(rows) > request.limit else None, cost)
 
     async def _read(self, request: ReadRun, caller: SlotCaller) -> RunEvents:
         if not 1 <= request.limit <= MAX_EVENTS or not 0 <= request.seconds <= MAX_WAIT or request.after < 0:
@@ -294,11 +309,18 @@ class OrchestratorStore:
             left = end - asyncio.get_running_loop().time()
             if events or left <= 0 or run.state not in UNFINISHED:
                 return RunEvents(run, events, events[-1].seq if events else request.after)
-            try:
-                async with asyncio.timeout(min(left, LOOK_AGAIN)):
-                    await self._changed.wait()
-            except TimeoutError:
-                pass
+            await self._wait_news(run.session, request.after, min(left, LOOK_AGAIN))
+
+    async def _wait_news(self, session: str, after: int, seconds: float) -> None:
+        """Until the session has another event, a run has changed, or so many seconds are over."""
+        news = self._engine().wait_event(session, after)
+        waiting = {asyncio.ensure_future(self._changed.wait()), asyncio.ensure_future(news)}
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.wait(waiting)
 
     async def _compare(self, request: GetChanges, caller: SlotCaller) -> RunChanges:
         run = await self._require(request.id, caller)
@@ -315,6 +337,12 @@ class OrchestratorStore:
         run = await self._read_run(id)
         if caller.session is not None and run.parent != caller.session:
             raise no_run(id)
+        return run
+
+    async def _require_control(self, id: str, caller: SlotCaller) -> Run:
+        """As `_require`, for who ends a run or takes its changes. Raises `orchestrator.denied`."""
+        run = await self._require(id, caller)
+        check_control(run.id, run.began_by, caller)
         return run
 
     async def _read_run(self, id: str) -> Run:
@@ -487,6 +515,12 @@ def _check_bounds(found: tuple[int, int, int]) -> None:
         raise SlotError("orchestrator", "denied", f"A run may begin others only {MAX_DEPTH - 1} deep")
 
 
+def _ignore_result(done: "asyncio.Future[Run]") -> None:
+    """Who waits gets it. When nobody waits any more, a refusal is no error of ours."""
+    if not done.cancelled():
+        done.exception()
+
+
 def _answer_with(run: Run) -> Any:
     def steps(_request: object, _context: CallContext) -> Steps[Run]:
         yield from ()
@@ -497,7 +531,8 @@ def _answer_with(run: Run) -> Any:
 
 def _run(row: tuple[Any, ...]) -> Run:
     values: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return Run(**values, computer="here")
+    stored = values.pop("permissions").split(",")
+    return Run(**values, computer="here", permissions=tuple(one for one in PERMISSIONS if one in stored))
 
 
 def _check_spawn(request: SpawnRun) -> None:

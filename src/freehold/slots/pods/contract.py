@@ -65,12 +65,17 @@ class DeletedDocument:
 
 @dataclass(frozen=True)
 class PodGrant:
-    """An agent may reach everything in a folder. The root is the empty path."""
+    """An agent may reach everything in a folder. The root is the empty path.
+
+    With a `session` only in this conversation; `once`: for one call of it.
+    """
 
     agent: str
     folder: str
     mode: AccessMode
     granted: float
+    session: str | None = None
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -221,7 +226,7 @@ class DeleteDocument(SlotWrite[DeletedDocument]):
 class GrantWrite(SlotWrite[GrantList]):
     """Answers the grants of this agent. Only the owner changes them."""
 
-    identifiers: ClassVar[frozenset[str]] = frozenset({"agent", "folder", "mode", "key"})
+    identifiers: ClassVar[frozenset[str]] = frozenset({"agent", "folder", "mode", "session", "key"})
     agent: str
     folder: str
 
@@ -231,7 +236,10 @@ class GrantWrite(SlotWrite[GrantList]):
 
 @dataclass(frozen=True)
 class GrantAccess(GrantWrite):
-    """Idempotent. Replaces an earlier grant for the same folder."""
+    """Idempotent, unless it is for `once`. Replaces an earlier grant of the same reach for the same folder.
+
+    With a `session` it holds for this conversation only, and with `once` for one call of it.
+    """
 
     method: ClassVar[str] = "grant"
     event: ClassVar[str] = "pods.granted"
@@ -239,18 +247,38 @@ class GrantAccess(GrantWrite):
     folder: str
     mode: AccessMode
     key: str | None = None
+    session: str | None = None
+    once: bool = False
 
     def describe(self, reply: Any) -> Mapping[str, Json]:
-        return {"agent": self.agent, "folder": self.folder, "mode": self.mode}
+        reach = "always" if self.session is None else "once" if self.once else "conversation"
+        told: dict[str, Json] = {"agent": self.agent, "folder": self.folder, "mode": self.mode, "reach": reach}
+        return told if self.session is None else {**told, "session": self.session}
 
 
 @dataclass(frozen=True)
 class RevokeAccess(GrantWrite):
+    """Whatever this agent was granted for this folder, also in single conversations."""
+
     method: ClassVar[str] = "revoke"
     event: ClassVar[str] = "pods.revoked"
     agent: str
     folder: str
     key: str | None = None
+
+
+@dataclass(frozen=True)
+class EndGrants(SlotWrite[GrantList]):
+    """A conversation was deleted, and what it was granted ends. Answers what that was."""
+
+    method: ClassVar[str] = "end_grants"
+    event: ClassVar[str] = "pods.revoked"
+    identifiers: ClassVar[frozenset[str]] = frozenset({"session", "key"})
+    session: str
+    key: str | None = None
+
+    def describe(self, reply: Any) -> Mapping[str, Json]:
+        return {"session": self.session}
 
 
 @dataclass(frozen=True)
@@ -305,6 +333,7 @@ CONTRACT = SlotContract(
         DeleteDocument,
         GrantAccess,
         RevokeAccess,
+        EndGrants,
         ListGrants,
         ListAccess,
         ExportPods,

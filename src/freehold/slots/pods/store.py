@@ -46,7 +46,15 @@ from freehold.slots.pods.contract import (
     PodRecords,
     PutDocument,
 )
-from freehold.slots.pods.grants import STEPS_OF_CALL, find_mode, remember_access
+from freehold.slots.pods.grants import STEPS_OF_CALL, find_mode, remember_access, use_session_grant
+from freehold.slots.pods.journal import (
+    ABSENT,
+    BegunWrite,
+    WriteJournal,
+    content_version,
+    forget_begun,
+    version_of,
+)
 from freehold.slots.pods.json_patch import patch_json
 from freehold.slots.pods.schema import STEPS
 from freehold.slots.statement import Steps
@@ -58,6 +66,11 @@ MAX_WALKED = 20_000
 MAX_TRIES = 5
 """How often a patch is tried when others change the document meanwhile."""
 
+NoteBegun = Callable[[str, str | None], Awaitable[None]]
+"""Notes the version of a document before a write and the one after it."""
+Act = Callable[[Any, NoteBegun], Awaitable[Any]]
+DocumentChange = PutDocument | PatchDocument | CreateFolder | DeleteDocument
+
 
 class PodStore:
     records_events = True
@@ -67,6 +80,7 @@ class PodStore:
         self.backend = backend
         self._timeline = timeline
         self._tables = TimelineTables(CONTRACT, timeline, STEPS, STEPS_OF_CALL)
+        self._journal = WriteJournal(timeline)
         self._turns: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def connect(self) -> None:
@@ -152,13 +166,7 @@ class PodStore:
 
     # Writing
 
-    async def _write(
-        self,
-        request: SlotWrite[Any],
-        caller: SlotCaller,
-        path: str,
-        act: Callable[[Any], Awaitable[Any]],
-    ) -> Any:
+    async def _write(self, request: DocumentChange, caller: SlotCaller, path: str, act: Act) -> Any:
         if isinstance(request, PutDocument | PatchDocument) or (path and not path.endswith("/")):
             check_path(path)
         else:
@@ -166,27 +174,59 @@ class PodStore:
         await self._require(caller, "write", "delete" if isinstance(request, DeleteDocument) else "write", path)
         return await self._once(request, caller, act)
 
-    async def _once(self, request: SlotWrite[Any], caller: SlotCaller, act: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def _once(self, request: SlotWrite[Any], caller: SlotCaller, act: Act) -> Any:
         """Does it unless there is an answer for its key already, and stores the answer with the timeline event.
 
         A repetition that comes while the first is under way waits for its answer.
         """
         if request.key is None:
-            return await self._store_answer(request, caller, await act(request))
+            return await self._store_answer(request, caller, await act(request, _note_nothing))
         name = caller.name, request.key
         turn = self._turns.setdefault(name, asyncio.Lock())
         try:
             async with turn:
                 is_done = await self._tables.in_thread(self._has_answer, caller, request.key)
-                return await self._store_answer(request, caller, None if is_done else await act(request))
+                return await self._store_answer(
+                    request, caller, None if is_done else await self._act_once(request, caller, act)
+                )
         finally:
             if not turn.locked():
                 self._turns.pop(name, None)
 
+    async def _act_once(self, request: SlotWrite[Any], caller: SlotCaller, act: Act) -> Any:
+        """Does it unless it has happened already and only the answer was lost, as by a crash."""
+        begun: BegunWrite | None = await self._tables.in_thread(self._journal.find, request, caller)
+        if begun is not None and isinstance(request, PutDocument | PatchDocument | DeleteDocument):
+            found = await self._find_document(request.path)
+            if begun.has_happened(version_of(found), request.path, is_whole=isinstance(request, PutDocument)):
+                return DeletedDocument(request.path) if found is None else found[0]
+
+        async def note(before: str, after: str | None) -> None:
+            await self._tables.in_thread(self._journal.note, request, caller, BegunWrite(before, after), time.time())
+
+        try:
+            return await act(request, note)
+        except SlotError as error:
+            if error.problem != "unavailable":
+                await self._tables.in_thread(self._journal.remove, request, caller)
+            raise
+
+    async def _find_document(self, path: str) -> tuple[DocumentInfo, bytes] | None:
+        """None for what does not exist, and for a folder."""
+        if not path or path.endswith("/"):
+            return None
+        try:
+            return await self.backend.read(path)
+        except SlotError as error:
+            if error.problem != "not-found":
+                raise
+            return None
+
     async def _store_answer(self, request: SlotWrite[Any], caller: SlotCaller, done: Any) -> Any:
-        def answer(_request: object, _context: CallContext) -> Steps[Any]:
+        def answer(_request: object, context: CallContext) -> Steps[Any]:
             if done is None:
                 yield from expect_answer("pods")
+            yield from forget_begun(request, context)
             return done
 
         return await self._tables.carry_out(request, caller, answer)
@@ -195,22 +235,16 @@ class PodStore:
         wanted = (caller.name, key)
         return bool(self._timeline.query("SELECT at FROM pods_answer WHERE caller = ? AND key = ?", wanted))
 
-    async def _put(self, request: PutDocument) -> DocumentInfo:
+    async def _put(self, request: PutDocument, note: NoteBegun) -> DocumentInfo:
         media, content = check_media(request.media), _decode(request)
-        try:
-            return await self.backend.write(
-                request.path, media, content, if_match=request.if_match, is_new=request.is_new
-            )
-        except SlotError as error:
-            if error.problem == "conflict" and request.key is not None:
-                # The first answer to this request may have been lost. If its content is there, it has happened.
-                info, found = await self.backend.read(request.path)
-                if (info.media, found) == (media, content):
-                    return info
-            raise
+        if request.key is not None:
+            await note(version_of(await self._find_document(request.path)), content_version(media, content))
+        return await self.backend.write(request.path, media, content, if_match=request.if_match, is_new=request.is_new)
 
-    async def _patch(self, request: PatchDocument) -> DocumentInfo:
+    async def _patch(self, request: PatchDocument, note: NoteBegun) -> DocumentInfo:
         if request.kind == "n3":
+            if request.key is not None:
+                await note(version_of(await self._find_document(request.path)), None)
             return await self.backend.patch_n3(request.path, request.patch, if_match=request.if_match)
         for tries_left in reversed(range(MAX_TRIES)):
             info, content = await self.backend.read(request.path)
@@ -219,6 +253,8 @@ class PodStore:
             changed_content = await asyncio.to_thread(patch_json, content, request.patch)
             _check_size(changed_content)
             assert info.media is not None
+            if request.key is not None:
+                await note(content_version(info.media, content), content_version(info.media, changed_content))
             try:
                 return await self.backend.write(
                     request.path, info.media, changed_content, if_match=info.etag, is_new=False
@@ -228,16 +264,18 @@ class PodStore:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    async def _create_folder(self, request: CreateFolder) -> DocumentInfo:
+    async def _create_folder(self, request: CreateFolder, _note: NoteBegun) -> DocumentInfo:
         folder = check_folder(request.path)
         if not folder:
             raise invalid("The root is there already")
         await self.backend.make_folder(folder)
         return DocumentInfo(folder, None, None, None, None)
 
-    async def _delete(self, request: DeleteDocument) -> DeletedDocument:
+    async def _delete(self, request: DeleteDocument, note: NoteBegun) -> DeletedDocument:
         if not request.path:
             raise invalid("The root cannot be deleted")
+        if request.key is not None and not request.path.endswith("/"):
+            await note(version_of(await self._find_document(request.path)), ABSENT)
         await self.backend.delete(request.path, if_match=request.if_match)
         return DeletedDocument(request.path)
 
@@ -258,7 +296,7 @@ class PodStore:
         more = len(entries) > request.limit
         return PodRecords(tuple(records), entries[request.limit - 1].path if more else None)
 
-    async def _import(self, request: ImportPods) -> PodImport:
+    async def _import(self, request: ImportPods, _note: NoteBegun) -> PodImport:
         if len(request.records) > MAX_RECORDS:
             raise invalid(f"One import has at most {MAX_RECORDS} records")
         created = replaced = kept = 0
@@ -289,7 +327,8 @@ class PodStore:
         """An agent reaches only what the owner has granted. What others than the owner do is remembered."""
         if caller.session is not None:
             found = find_mode((await self._tables.call(ListGrants(), caller)).grants, path)
-            if found != "write" and found != mode:
+            is_granted = found in ("write", mode)
+            if not is_granted and not await self._tables.in_thread(self._use_grant, caller.session, mode, path):
                 await self._tables.in_thread(self._remember, caller, "refused", path)
                 raise SlotError(
                     "pods",
@@ -300,9 +339,17 @@ class PodStore:
         if not caller.is_owner:
             await self._tables.in_thread(self._remember, caller, act, path)
 
+    def _use_grant(self, session: str, mode: AccessMode, path: str) -> bool:
+        with self._timeline.transaction() as tx:
+            return use_session_grant(tx, session, mode, path)
+
     def _remember(self, caller: SlotCaller, act: AccessAct, path: str) -> None:
         with self._timeline.transaction() as tx:
             remember_access(tx, caller, act, path, time.time())
+
+
+async def _note_nothing(before: str, after: str | None) -> None:
+    """Without a key nobody can ask whether it has happened."""
 
 
 def _require_owner(caller: SlotCaller) -> None:

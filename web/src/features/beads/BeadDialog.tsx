@@ -48,7 +48,7 @@ export function BeadDialog({ bead, titleOf, onChange, onClose }: BeadDialogProps
           {relationsOf(shown, details.value, titleOf).map(([name, text]) => (
             <div key={name}>
               <dt>{name}</dt>
-              <dd>{visibleText(text)}</dd>
+              <dd className="beads-lines">{visibleText(text)}</dd>
             </div>
           ))}
           {shown.sessions.length > 0 && (

@@ -120,7 +120,7 @@ test("the relations of an item are told by titles, and empty ones are left out",
     ["Held by", "you"],
     ["Part of", "Item p"],
     ["Parts", "Item d"],
-    ["Waits for", "Item b, Item c"],
+    ["Waits for", "Item b\nItem c"],
     ["Evidence", "it works"],
   ]);
 });

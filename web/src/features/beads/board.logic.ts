@@ -75,13 +75,13 @@ export function concernsBoard(event: unknown): boolean {
   return typeof kind === "string" && (kind.startsWith("beads.") || kind.startsWith("slot."));
 }
 
-/** What an item has to do with others, and where it stands, in words. Empty relations are left out. */
+/** What an item has to do with others, and where it stands, in words: one item a line. Empty relations are left out. */
 export function relationsOf(
   bead: Bead,
   details: BeadDetails | null,
   titleOf: (id: string) => string,
 ): [string, string][] {
-  const names = (ids: readonly string[]) => ids.map(titleOf).join(", ");
+  const names = (ids: readonly string[]) => ids.map(titleOf).join("\n");
   const found: [string, string | null][] = [
     ["Id", bead.id],
     ["Priority", String(bead.priority)],

@@ -5,6 +5,7 @@ import { useResource } from "../../data/resource";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { formatDateTime } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
+import { followLink, sessionPath } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
 import { SlotPage } from "../slots/SlotPage";
 import { DocumentDialog } from "./DocumentDialog";
@@ -88,6 +89,11 @@ export default function PodsPage() {
             <button type="button" className="text-button" disabled={folder === ""} onClick={() => setFolder("")}>
               All documents
             </button>
+            {folder !== "" && (
+              <span className="quiet" aria-hidden="true">
+                /
+              </span>
+            )}
             {trailOf(folder).map((one) => (
               <button
                 key={one}
@@ -230,6 +236,18 @@ function Entry({ entry, busy, onOpen, onRead, onRemove }: EntryProps) {
   );
 }
 
+function SessionReach({ session, once }: { session: string; once: boolean }) {
+  const to = sessionPath(session);
+  return (
+    <>
+      , {once ? "one time in" : "only in"}{" "}
+      <a href={to} onClick={(event) => followLink(event, to)}>
+        one session
+      </a>
+    </>
+  );
+}
+
 interface GrantsProps {
   grants: PodGrant[];
   folder: string;
@@ -257,10 +275,11 @@ function Grants({ grants, folder, busy, onGrant, onRevoke }: GrantsProps) {
       {grants.length > 0 && (
         <ul className="rows">
           {grants.map((one) => (
-            <li key={`${one.agent} ${one.folder}`} className="wrapping-row">
+            <li key={`${one.agent} ${one.folder} ${one.session} ${one.granted}`} className="wrapping-row">
               <span className="grow">
                 <strong>{one.agent}</strong> may {one.mode === "write" ? "read and write" : "read"}{" "}
                 <bdi>{visibleText(folderText(one.folder))}</bdi>
+                {one.session !== null && <SessionReach session={one.session} once={one.once} />}
               </span>
               <button
                 type="button"

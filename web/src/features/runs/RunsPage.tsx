@@ -11,9 +11,13 @@ import { SlotPage } from "../slots/SlotPage";
 import { ChangesDialog } from "./ChangesDialog";
 import {
   actionsOf,
+  beganText,
   changesText,
   concernsRuns,
+  copyText,
   costText,
+  limitsText,
+  PERMISSIONS,
   type RunAction,
   type RunNode,
   stateText,
@@ -94,6 +98,9 @@ export default function RunsPage() {
           Loading…
         </p>
       )}
+      {list.value !== null && list.value.cost > 0 && (
+        <p className="quiet">All runs together have cost {formatDollars(list.value.cost)}.</p>
+      )}
       {list.value?.runs.length === 0 && <p className="empty">No runs yet.</p>}
       <RunTree nodes={treeOf(list.value?.runs ?? [])} busy={isBusy} onAct={act} />
       {list.value !== null && list.value.cursor !== null && <p className="quiet">The last 100 runs are shown.</p>}
@@ -114,13 +121,14 @@ function NewRun({ busy, onSpawn }: { busy: boolean; onSpawn: (wanted: SpawnRun) 
   const [folder, setFolder] = useState("");
   const [agent, setAgent] = useState("");
   const [budget, setBudget] = useState("");
-  const [mayAsk, setMayAsk] = useState(true);
+  const [denied, setDenied] = useState<ReadonlySet<string>>(new Set());
   const agents = useResource<AgentInfo[]>("/v1/agents");
 
   async function submit(event: FormEvent) {
     event.preventDefault();
     if (prompt.trim() === "") return;
-    const wanted: SpawnRun = { prompt: prompt.trim(), may_ask: mayAsk };
+    const permissions = PERMISSIONS.map(({ name }) => name).filter((name) => !denied.has(name));
+    const wanted: SpawnRun = { prompt: prompt.trim(), permissions };
     if (folder.trim() !== "") wanted.folder = folder.trim();
     if (agent !== "") wanted.agent = agent;
     if (budget !== "") wanted.budget = Number(budget);
@@ -172,15 +180,27 @@ function NewRun({ busy, onSpawn }: { busy: boolean; onSpawn: (wanted: SpawnRun) 
           onChange={(event) => setBudget(event.target.value)}
         />
       </label>
-      <label className="radio">
-        <input type="checkbox" checked={mayAsk} onChange={(event) => setMayAsk(event.target.checked)} />
-        It may ask you
-      </label>
+      <details className="runs-may">
+        <summary>Permissions: {denied.size === 0 ? "everything" : `all but ${[...denied].join(", ")}`}</summary>
+        <fieldset>
+          <legend className="quiet">Besides working in its own computer, it may</legend>
+          {PERMISSIONS.map(({ name, words }) => (
+            <label key={name} className="radio">
+              <input type="checkbox" checked={!denied.has(name)} onChange={() => setDenied(toggled(denied, name))} />
+              {words}
+            </label>
+          ))}
+        </fieldset>
+      </details>
       <button type="submit" className="primary" disabled={busy || prompt.trim() === ""}>
         Start run
       </button>
     </form>
   );
+}
+
+function toggled(names: ReadonlySet<string>, name: string): ReadonlySet<string> {
+  return new Set(names.has(name) ? [...names].filter((one) => one !== name) : [...names, name]);
 }
 
 interface RunTreeProps {
@@ -215,12 +235,14 @@ function RunCard({ run, busy, onAct }: { run: Run; busy: boolean; onAct: RunTree
         </span>
         <span>{visibleText(run.agent)}</span>
         <time dateTime={run.created}>{formatDateTime(secondsOf(run.created))}</time>
-        {run.folder !== null && <span>copy of {visibleText(run.folder)}</span>}
+        {beganText(run) !== "" && <span>{visibleText(beganText(run))}</span>}
+        {run.folder !== null && <span>{copyText(run.folder)}</span>}
         {costText(run, formatDollars) !== "" && <span>{costText(run, formatDollars)}</span>}
         {changesText(run) !== "" && <span>{changesText(run)}</span>}
       </p>
+      {limitsText(run) !== "" && <p className="quiet runs-facts">{limitsText(run)}</p>}
       {run.error !== null && <p className="problem-text">{visibleText(run.error)}</p>}
-      <div className="runs-facts">
+      <div className="runs-facts runs-actions">
         <button
           type="button"
           className="small"

@@ -1,6 +1,18 @@
 import { describe, expect, it } from "vitest";
 import type { Run } from "../../client/api";
-import { actionsOf, changesText, concernsRuns, costText, stateText, toneOf, treeOf } from "./runs.logic";
+import {
+  actionsOf,
+  beganText,
+  changesText,
+  concernsRuns,
+  copyText,
+  costText,
+  limitsText,
+  PERMISSIONS,
+  stateText,
+  toneOf,
+  treeOf,
+} from "./runs.logic";
 
 function run(changes: Partial<Run>): Run {
   return {
@@ -22,6 +34,8 @@ function run(changes: Partial<Run>): Run {
     removed: 0,
     outcome: "pending",
     computer: "here",
+    permissions: PERMISSIONS.map(({ name }) => name),
+    began_by: "owner",
     ...changes,
   };
 }
@@ -32,6 +46,24 @@ describe("runs", () => {
     const tree = treeOf(runs);
     expect(tree.map((node) => node.run.id)).toEqual(["a"]);
     expect(tree[0]?.below.map((node) => node.run.id)).toEqual(["b"]);
+  });
+
+  it("says what a run may not do, and who began it", () => {
+    expect([limitsText(run({})), beganText(run({}))]).toEqual(["", ""]);
+    expect(limitsText(run({ permissions: ["ask", "memory", "beads", "events", "history", "runs"] }))).toBe(
+      "May not: use the network by your rules, use personal documents granted to its agent",
+    );
+    expect(beganText(run({ began_by: "token:script" }))).toBe("begun by the program script");
+    expect(beganText(run({ began_by: "session:a1" }))).toBe("begun by an agent");
+  });
+
+  it("says of what a run has a copy", () => {
+    expect([".", "./", "site", "a/b/"].map(copyText)).toEqual([
+      "copy of the workspace",
+      "copy of the workspace",
+      "copy of site",
+      "copy of a/b",
+    ]);
   });
 
   it("offers what can be done", () => {

@@ -1,4 +1,5 @@
 import type { Run } from "../../client/api";
+import { visibleText } from "../../ui/visibleText";
 
 const FINISHED: ReadonlySet<Run["state"]> = new Set(["done", "failed", "ended"]);
 
@@ -37,6 +38,12 @@ export function toneOf(run: Run): "leaf" | "alarm" | "amber" | undefined {
   return run.state === "ended" ? undefined : "leaf";
 }
 
+/** Of what a run has a copy. */
+export function copyText(folder: string): string {
+  const path = folder.replace(/^[./]+|\/+$/g, "");
+  return path === "" ? "copy of the workspace" : `copy of ${visibleText(path)}`;
+}
+
 /** What it has cost, of how much; empty when nothing is known. */
 export function costText(run: Run, format: (value: number) => string): string {
   if (run.cost === null) return run.budget === null ? "" : `budget ${format(run.budget)}`;
@@ -49,6 +56,30 @@ export function changesText(run: Run): string {
   const count = run.added + run.changed + run.removed;
   const files = count === 1 ? "1 file changed" : `${count} files changed`;
   return run.outcome === "pending" ? files : `${files}, ${run.outcome}`;
+}
+
+/** What a run may do besides working in its computer. */
+export const PERMISSIONS: readonly { name: Run["permissions"][number]; words: string }[] = [
+  { name: "ask", words: "ask you" },
+  { name: "network", words: "use the network by your rules" },
+  { name: "pods", words: "use personal documents granted to its agent" },
+  { name: "memory", words: "remember and recall" },
+  { name: "beads", words: "read and change work items" },
+  { name: "events", words: "publish events" },
+  { name: "history", words: "read history and undo" },
+  { name: "runs", words: "begin runs" },
+];
+
+/** What a run may not do; empty when it may do everything. */
+export function limitsText(run: Run): string {
+  const missing = PERMISSIONS.filter(({ name }) => !run.permissions.includes(name));
+  return missing.length === 0 ? "" : `May not: ${missing.map(({ words }) => words).join(", ")}`;
+}
+
+/** Who began a run; empty for the owner. */
+export function beganText(run: Run): string {
+  if (run.began_by.startsWith("token:")) return `begun by the program ${run.began_by.slice("token:".length)}`;
+  return run.began_by.startsWith("session:") ? "begun by an agent" : "";
 }
 
 export type RunAction = "stop" | "changes" | "drop";

@@ -7,6 +7,7 @@ import { BudgetNotice } from "./BudgetNotice";
 import { ComposerActions } from "./ComposerActions";
 import { KeyHints } from "./KeyHints";
 import { MessageField } from "./MessageField";
+import { OrchestratorNotice } from "./OrchestratorNotice";
 import { UnsentPrompts } from "./UnsentPrompts";
 import { useComposer } from "./useComposer";
 import { useEscapeKey } from "./useEscapeKey";
@@ -54,6 +55,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
       onDrop={drop}
     >
       <BudgetNotice />
+      <OrchestratorNotice />
       <UnsentPrompts prompts={composer.unsent} onTakeBack={composer.takeBack} />
       <div className="composer-box">
         <MessageField composer={composer} commands={offer?.commands ?? []} isNew={session?.seq === 0}>

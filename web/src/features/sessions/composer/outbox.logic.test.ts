@@ -31,6 +31,7 @@ test("a prompt that is sent again unchanged keeps its key, so that it never beco
 });
 
 test("only a gateway that does not answer leaves it uncertain", () => {
-  expect([0, 502, 503, 504].every(isUncertain)).toBe(true);
-  expect([400, 401, 409, 500].some(isUncertain)).toBe(false);
+  expect([0, 502, 503, 504].every((status) => isUncertain(status))).toBe(true);
+  expect([400, 401, 409, 500].some((status) => isUncertain(status))).toBe(false);
+  expect(isUncertain(503, "orchestrator.unavailable")).toBe(false);
 });

@@ -17,9 +17,12 @@ export const bodyOf = ({ key, text, files, images, when }: OutgoingPrompt): Send
   when,
 });
 
-/** Whether a failed request may have been received: the gateway did not answer, or was not ready. */
-export const isUncertain = (status: number): boolean =>
-  status === 0 || status === 502 || status === 503 || status === 504;
+/**
+ * Whether a failed request may have been received: the gateway did not answer, or was not ready. That no new work is
+ * accepted is an answer.
+ */
+export const isUncertain = (status: number, code = ""): boolean =>
+  (status === 0 || status === 502 || status === 503 || status === 504) && code !== "orchestrator.unavailable";
 
 const MAX_STORED = 2_000_000;
 

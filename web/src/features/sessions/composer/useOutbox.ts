@@ -68,7 +68,7 @@ export function useOutbox(
           store((prompts.current ?? []).filter((one) => one !== current));
           latest.current.accepted(current);
         } catch (error) {
-          if (error instanceof RequestFailed && isUncertain(error.status)) {
+          if (error instanceof RequestFailed && isUncertain(error.status, error.problem.code)) {
             setUnsent(prompts.current ?? []);
             return;
           }
