@@ -14,6 +14,7 @@ from tests.support.condition import until
 from freehold.computer import Computer
 from freehold.egress.models import ModelUsage, TokenCounts
 from freehold.errors import FreeholdError
+from freehold.routines.workflows.records import digest_source
 from freehold.routines.workflows.store import WorkflowOrder
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -389,6 +390,10 @@ async def test_what_can_never_run_is_refused_before_it_begins(harness: WorkflowH
         ("import os\nasync def main(data):\n    os._exit(3)", "ended before its main has returned"),
         ("async def main(data):\n    await step(object)", "not JSON serializable"),
         ("async def main(data):\n    await step(str.zfill, 'x', 300_000)", "longer than 262144 characters"),
+        (
+            "import os\nasync def main(data):\n    while True:\n        os.write(4, b'{\"idle\": 0}\\n')",
+            "says again and again that it waits",
+        ),
         ("import os\nasync def main(data):\n    os.write(4, b'{}\\n')\n    await step(str, 1)", "cannot be used"),
     ],
 )
@@ -404,6 +409,40 @@ async def test_a_text_that_was_approved_is_the_only_one_that_runs(harness: Workf
     begun = harness.begin("async def main(data):\n    return 1", digest="0" * 64)
     stopped = await harness.until(begun, "changed", "done")
     assert (stopped.state, stopped.started) == ("changed", None)
+
+
+async def test_a_text_that_was_approved_imports_nothing_that_nobody_has_read(harness: WorkflowHarness) -> None:
+    text = """
+        import other
+
+        async def main(data):
+            return other.NAME
+        """
+    harness.write("NAME = 'of another file'", "other.py")
+    assert (await harness.finish(text)).result == "of another file"
+    harness.write(text)
+    digest = digest_source((harness.workspace / "w.py").read_text())
+    pinned = await harness.finish(text, digest=digest)
+    assert (pinned.state, pinned.error) == ("failed", "ModuleNotFoundError: No module named 'other'")
+
+
+async def test_a_workflow_that_is_retried_at_once_is_not_ended_by_its_last_program(harness: WorkflowHarness) -> None:
+    begun = harness.begin("async def main(data):\n    return await ask('Go on?')")
+    for _ in range(3):
+        await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
+        harness.service.store.cancel(begun.id, who="owner", reason="test")
+        harness.service.store.retry(begun.id, who="owner")
+    await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
+    harness.service.store.answer(begun.id, "1", "yes", who="owner")
+    done = await harness.until(begun, "done", "failed", "changed", "uncertain")
+    assert (done.state, done.result) == ("done", "yes")
+
+
+async def test_results_that_are_too_many_end_a_workflow(harness: WorkflowHarness) -> None:
+    text = "async def main(data):\n    for _ in range(100):\n        await step(str.zfill, 'x', 250_000)"
+    failed = await harness.finish(text)
+    assert failed.state == "failed"
+    assert "16777216 is the most" in str(failed.error)
 
 
 async def test_an_endless_file_has_bounds(harness: WorkflowHarness) -> None:

@@ -2240,7 +2240,7 @@ export interface WorkflowPage {
 /**
  * One step. `place` is its number, such as 3, or 3.2.1 for the first of the second branch of a gather.
  *
- * `wake` is when it goes on by itself. `files` are the first of what it has changed; `entry` is its entry of history.
+ * `wake` is when it goes on by itself. A long `result` is cut, and is text then. `files` are the first of what it has changed; `entry` is its entry of history.
  */
 export interface WorkflowStep {
   place: string;
@@ -2254,6 +2254,7 @@ export interface WorkflowStep {
   session: string | null;
   turn: number | null;
   cost: number | null;
+  question: string | null;
   choices: string[];
   result: unknown;
   error: string | null;

@@ -50,6 +50,7 @@ class WorkflowStepInfo(ApiModel):
     session: str | None
     turn: int | None
     cost: float | None
+    question: str | None
     choices: tuple[str, ...]
     result: Any
     error: str | None

@@ -1,5 +1,6 @@
 """The bodies of `/v1/workflows`."""
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,8 @@ from freehold.routines.workflows.records import StepKind, StepState, Workflow, W
 from freehold.routines.workflows.store import MAX_ANSWER
 
 MAX_PLACE = 64
+MAX_SHOWN = 16_000
+"""Characters of the result of a step that are shown."""
 
 
 class RunWorkflowBody(RequestBody):
@@ -65,7 +68,7 @@ class WorkflowFileBody(BaseModel):
 class WorkflowStepBody(BaseModel):
     """One step. `place` is its number, such as 3, or 3.2.1 for the first of the second branch of a gather.
 
-    `wake` is when it goes on by itself. `files` are the first of what it has changed; `entry` is its entry of history.
+    `wake` is when it goes on by itself. A long `result` is cut, and is text then. `files` are the first of what it has changed; `entry` is its entry of history.
     """
 
     place: str
@@ -79,6 +82,7 @@ class WorkflowStepBody(BaseModel):
     session: str | None
     turn: int | None
     cost: float | None
+    question: str | None
     choices: list[str]
     result: Any
     error: str | None
@@ -124,7 +128,13 @@ def _describe_step(step: WorkflowStep, files: list[WorkflowFileBody], total: int
     moments = _moments(step, "begun", "finished", "wake")
     choices = list(step.given.get("choices", ())) if step.kind == "ask" else []
     given = {**vars(step), **moments, "choices": choices, "files": files, "files_total": total}
+    given.update(question=step.given.get("question"), result=_cut(step.result))
     return WorkflowStepBody.model_validate(given)
+
+
+def _cut(value: Any) -> Any:
+    text = json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… (cut off)"
 
 
 def _moments(record: object, *names: str) -> dict[str, datetime | None]:

@@ -252,6 +252,7 @@ def _show_step(step: "WorkflowStep", files: "ChangedFiles") -> None:
     text = f"{step.place:<8} {_MARKS[step.state]} {step.kind:<8} {step.title}{spent}{cost}{wake}"
     click.echo(_visible(text)[:300])
     if step.kind == "ask" and step.state == "waiting":
+        click.echo(_visible(str(step.given["question"]), lines=True))
         choices = ", ".join(step.given.get("choices", ())) or "any text"
         click.echo(_visible(f"           freehold workflow answer {step.workflow} {step.place} …   ({choices})"))
     if step.error is not None:

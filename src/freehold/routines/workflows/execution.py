@@ -76,6 +76,7 @@ class WorkflowExecution:
         """Functions that the program calls now."""
         self._asked: set[str] = set()
         self._sent = 0
+        self._idles = 0
         self._is_idle = False
 
     def poke(self) -> None:
@@ -88,6 +89,8 @@ class WorkflowExecution:
             return await self._serve()
         except FreeholdError as error:
             state: Literal["changed", "failed"] = "changed" if error.code == "workflow.changed.conflict" else "failed"
+            if error.code == "workflow.stopped":
+                return "ended"
             if error.code.startswith("workflow."):
                 await self._end(state, error.message)
                 return "ended"
@@ -125,6 +128,9 @@ class WorkflowExecution:
     async def _see(self, line: bytes) -> ExecutionEnd | None:
         message = read_message(line)
         if isinstance(message, WentIdle):
+            self._idles += 1
+            if self._idles > self._sent + len(self._asked) + 2:
+                raise bad_message("it says again and again that it waits")
             self._is_idle = message.got == self._sent and bool(self._pending)
         elif isinstance(message, StepAsked):
             self._is_idle = False
@@ -181,7 +187,7 @@ class WorkflowExecution:
 
     async def _deliver(self) -> ExecutionEnd | None:
         workflow = await run_blocking(self._store.get, self._workflow.id)
-        if workflow.finished is not None:
+        if workflow.state != "working":
             return "ended"
         for step in await run_blocking(self._store.list_at, workflow.id, tuple(self._pending)):
             if step.state == "waiting" and step.wake == 0:
@@ -210,15 +216,17 @@ class WorkflowExecution:
         if ended.error is not None:
             await self._end("failed", ended.error, printed)
             return
-        steps = await run_blocking(self._store.list_steps, self._workflow.id)
-        left = [step for step in steps if step.place not in self._asked]
+        titles = await run_blocking(self._store.list_titles, self._workflow.id)
+        left = [place for place in titles if place not in self._asked]
         if left:
-            words = f"step {left[0].place}, {left[0].kind} {left[0].title[:80]!r}, does not come any more"
+            words = f"step {left[0]}, {titles[left[0]]}, does not come any more"
             await self._end("changed", f"The steps are not those that began: {words}", printed)
         elif len(json.dumps(ended.result)) > MAX_RESULT:
             await self._end("failed", f"The result is longer than {MAX_RESULT} characters", printed)
         else:
-            await run_blocking(lambda: self._store.end(self._workflow.id, "done", result=ended.result, output=printed))
+            await run_blocking(
+                lambda: self._store.end(self._workflow.id, "done", result=ended.result, output=printed, of=("working",))
+            )
 
     async def _see_gone(self) -> ExecutionEnd:
         """The program has ended and has not said how."""
@@ -241,7 +249,9 @@ class WorkflowExecution:
         return "lost"
 
     async def _end(self, state: Literal["failed", "changed"], error: str, printed: str | None = None) -> None:
-        await run_blocking(lambda: self._store.end(self._workflow.id, state, error=error, output=printed))
+        await run_blocking(
+            lambda: self._store.end(self._workflow.id, state, error=error, output=printed, of=("working",))
+        )
 
     async def _send(self, message: dict[str, object]) -> None:
         self._sent += 1

@@ -58,7 +58,13 @@ def read_runner() -> str:
 
 def encode_begin(workflow: Workflow) -> bytes:
     """The first line that the program gets."""
-    begin = {"source": workflow.source, "file": f"{WORKSPACE}/{workflow.file}", "data": dict(workflow.data)}
+    begin = {
+        "source": workflow.source,
+        "file": f"{WORKSPACE}/{workflow.file}",
+        "data": dict(workflow.data),
+        # A text that was approved cannot import another one that nobody has read.
+        "imports": not workflow.pinned,
+    }
     return json.dumps(begin).encode() + b"\n"
 
 

@@ -12,10 +12,10 @@ WorkflowState = Literal["due", "working", "waiting", "done", "failed", "uncertai
 """`uncertain`: nobody knows how far a step came. `changed`: the file or its steps are not those that began."""
 StepKind = Literal["step", "command", "agent", "ask", "sleep", "event"]
 StepState = Literal["begun", "waiting", "done", "failed", "uncertain", "cancelled"]
-UNFINISHED_STEP: tuple[StepState, ...] = ("begun", "waiting")
+UNFINISHED: tuple[WorkflowState, ...] = ("due", "working", "waiting")
 
 WORKFLOW_COLUMNS = (
-    "number, id, file, digest, source, data, who, run, budget, asks, state, created, started, finished, cost, result,"
+    "number, id, file, digest, pinned, source, data, who, run, budget, asks, state, created, started, finished, cost, result,"
     " error, output"
 )
 STEP_COLUMNS = (
@@ -28,7 +28,8 @@ STEP_COLUMNS = (
 class Workflow:
     """One time that a workflow's file runs. Times in seconds since 1970, `cost` in US dollars.
 
-    `digest` and `source` are those of the file when it began, or of the text that was approved. `run` is the run of a
+    `digest` and `source` are those of the file when it began. `pinned`: the digest is that of the text that was
+    approved, and no other one may run. `run` is the run of a
     routine that began it. `result` and `data` are JSON values. `output` is the end of what it has printed.
     """
 
@@ -36,6 +37,7 @@ class Workflow:
     id: str
     file: str
     digest: str | None
+    pinned: bool
     source: str | None
     data: Mapping[str, Any]
     who: str
@@ -104,7 +106,8 @@ def digest_step(kind: str, given: Mapping[str, Any]) -> str:
 
 
 def read_workflow(row: tuple[Any, ...]) -> Workflow:
-    return Workflow(**_read(WORKFLOW_COLUMNS, row, "data", "result"))
+    values = _read(WORKFLOW_COLUMNS, row, "data", "result")
+    return Workflow(**{**values, "pinned": bool(values["pinned"])})
 
 
 def read_step(row: tuple[Any, ...]) -> WorkflowStep:

@@ -272,7 +272,8 @@ def _load(begin: dict[str, Any]) -> Any:
     for one in (step, command, agent, ask, sleep, event, gather, StepFailed, CommandOutcome):
         setattr(library, one.__name__, one)
     sys.modules["freehold_workflow"] = library
-    sys.path.insert(0, begin["file"].rpartition("/")[0])
+    if begin["imports"]:
+        sys.path.insert(0, begin["file"].rpartition("/")[0])
     module = types.ModuleType("workflow")
     module.__file__ = begin["file"]
     sys.modules["workflow"] = module

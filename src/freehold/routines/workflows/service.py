@@ -164,7 +164,7 @@ class WorkflowService:
             if error.kind.name not in ("not-found", "invalid", "too-large"):
                 raise
             state: Literal["failed", "changed"] = "failed" if found.source is None else "changed"
-            await run_blocking(partial(self.store.end, id, state, error=f"{found.file}: {error.message}"))
+            await run_blocking(partial(self.store.end, id, state, error=f"{found.file}: {error.message}", of=("due",)))
             return "ended"
         workflow = await run_blocking(self.store.claim, id, source)
         if workflow is None:
@@ -314,7 +314,9 @@ class WorkflowService:
         if not self.ready.is_set():
             return
         with suppress(FreeholdError):
-            busy = {step.workflow for kind in ("agent", "command", "step") for step in self.store.list_open_steps(kind)}
+            kinds = ("agent", "command", "step")
+            open_steps = [await run_blocking(self.store.list_open_steps, kind) for kind in kinds]
+            busy = {step.workflow for found in open_steps for step in found}
             for id in {*busy, *self._executions}:
                 await self.cancel(id, "owner", "The owner stopped all agents")
 

@@ -19,6 +19,7 @@ from freehold.routines.workflows.messages import (
 )
 from freehold.routines.workflows.records import (
     STEP_COLUMNS,
+    UNFINISHED,
     WORKFLOW_COLUMNS,
     StepState,
     Workflow,
@@ -38,6 +39,7 @@ MAX_KEPT = 1_000
 PRUNE_INTERVAL = 16
 MAX_DATA = 512 * 1024
 MAX_SOURCE = 256 * 1024
+MAX_JOURNAL = 16 * 1024 * 1024
 MAX_SIGNALS = 100
 MAX_ANSWER = 10_000
 MAX_TEXT = 8_000
@@ -123,6 +125,13 @@ class WorkflowStore:
         rows = self.timeline.query(f"{_STEP} WHERE workflow = ? AND place IN ({marks}) ORDER BY number", (id, *places))
         return [read_step(row) for row in rows]
 
+    def list_titles(self, id: str) -> dict[str, str]:
+        """What the steps are, by their places, in the order in which they began."""
+        rows = self.timeline.query(
+            "SELECT place, kind, title FROM workflows_step WHERE workflow = ? ORDER BY number", (id,)
+        )
+        return {place: f"{kind} {title[:80]!r}" for place, kind, title in rows}
+
     def list_due(self) -> list[str]:
         rows = self.timeline.query("SELECT id FROM workflows_workflow WHERE state = 'due' ORDER BY number")
         return [id for (id,) in rows]
@@ -182,12 +191,13 @@ class WorkflowStore:
             if tx.execute("SELECT 1 FROM workflows_workflow WHERE id = ?", (chosen,)).fetchone() is None:
                 _check_count(tx)
                 tx.execute(
-                    "INSERT INTO workflows_workflow (id, file, digest, data, who, run, budget, asks, state, created)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'due', ?)",
+                    "INSERT INTO workflows_workflow (id, file, digest, pinned, data, who, run, budget, asks, state, created)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'due', ?)",
                     (
                         chosen,
                         order.file,
                         order.digest,
+                        order.digest is not None,
                         data,
                         who,
                         order.run,
@@ -266,7 +276,7 @@ class WorkflowStore:
             # What was approved by its content stays bound to it.
             tx.execute(
                 "UPDATE workflows_workflow SET state = 'due', finished = NULL, source = NULL, result = NULL, error = NULL,"
-                " output = NULL, digest = CASE WHEN source IS NULL OR who LIKE 'session:%' THEN digest END WHERE id = ?",
+                " output = NULL, digest = CASE WHEN pinned THEN digest END WHERE id = ?",
                 (id,),
             )
             tx.append("workflow.retried", {"workflow": id, "step": None if first is None else first.place}, who=who)
@@ -317,11 +327,13 @@ class WorkflowStore:
     ) -> tuple[WorkflowStep, bool]:
         """The step at this place, and whether it begins now.
 
-        Raises `workflow.changed.conflict` for another step than the one that the journal has there, and
-        `workflow.too-many`.
+        Raises `workflow.changed.conflict` for another step than the one that the journal has there,
+        `workflow.stopped` when it was ended meanwhile, `workflow.too-many` and `workflow.too-large`.
         """
         digest = digest_step(asked.kind, asked.given)
         with self.timeline.transaction() as tx:
+            if _require(tx, id).state != "working":
+                raise FreeholdError("workflow.stopped", f"The workflow {id} does not work any more")
             known = tx.execute(f"{_STEP} WHERE workflow = ? AND place = ?", (id, asked.place)).fetchone()
             if known is not None:
                 found = read_step(known)
@@ -341,11 +353,19 @@ class WorkflowStore:
                 raise FreeholdError(
                     "workflow.too-many", f"The workflow has {count} steps", hint="Raise workflows.steps"
                 )
+            ((size,),) = tx.execute("SELECT size FROM workflows_workflow WHERE id = ?", (id,)).fetchall()
+            if size > MAX_JOURNAL:
+                raise FreeholdError(
+                    "workflow.too-large",
+                    f"The results of the steps have {size} characters; {MAX_JOURNAL} is the most",
+                    hint="Write results into files, and return their paths",
+                )
             self._insert_step(tx, id, asked, digest, after)
             return _require_step(tx, id, asked.place), True
 
     def _insert_step(self, tx: Transaction, id: str, asked: StepAsked, digest: str, after: int | None) -> None:
         now, given = self.clock.now(), read_input(asked.kind, asked.given)
+        given_text = json.dumps(dict(asked.given))
         session = _choose_session(tx, id, asked) if asked.kind == "agent" else None
         wake = now + given.seconds if isinstance(given, SleepInput) else None
         state = "waiting" if asked.kind in ("sleep", "ask", "event") else "begun"
@@ -358,7 +378,7 @@ class WorkflowStore:
                 asked.kind,
                 asked.title,
                 digest,
-                json.dumps(dict(asked.given)),
+                given_text,
                 state,
                 now,
                 wake,
@@ -366,6 +386,7 @@ class WorkflowStore:
                 session,
             ),
         )
+        add_size(tx, id, len(given_text))
         if asked.kind == "ask":
             tx.append("workflow.asked", {"workflow": id, "step": asked.place, "question": asked.title})
         elif asked.kind == "event":
@@ -442,6 +463,7 @@ class WorkflowStore:
             " WHERE number = ?",
             (state, self.clock.now(), result, how.error, how.cost, how.entry, step.number),
         )
+        add_size(tx, step.workflow, len(result or ""))
         make_due(tx, step.workflow)
         data: dict[str, Json] = {"workflow": step.workflow, "step": step.place, "kind": step.kind}
         tx.append(f"workflow.step_{state}", data, who=who)
@@ -456,9 +478,11 @@ class WorkflowStore:
         )
 
     def mark_uncertain(self, step: WorkflowStep) -> None:
-        """Its process is gone, and nobody knows how far it came."""
+        """Its process is gone, and nobody knows how far it came. Does nothing when the step has ended meanwhile."""
         with self.timeline.transaction() as tx:
-            if _require(tx, step.workflow).finished is None:
+            if tx.execute(
+                "SELECT 1 FROM workflows_step WHERE number = ? AND state = 'begun'", (step.number,)
+            ).fetchone():
                 self._make_uncertain(tx, step)
 
     def suspend(self, id: str, pending: Collection[str]) -> bool:
@@ -498,12 +522,19 @@ class WorkflowStore:
                     tx.execute("UPDATE workflows_step SET wake = 0 WHERE number = ?", (step.number,))
 
     def end(
-        self, id: str, state: WorkflowState, *, result: Any = None, error: str | None = None, output: str | None = None
+        self,
+        id: str,
+        state: WorkflowState,
+        *,
+        result: Any = None,
+        error: str | None = None,
+        output: str | None = None,
+        of: tuple[WorkflowState, ...] = UNFINISHED,
     ) -> bool:
-        """Stores how it has ended. False when it has ended already."""
+        """Stores how it has ended. False when it is in no state `of` these: it was ended, or retried, by somebody else."""
         with self.timeline.transaction() as tx:
             workflow = _require(tx, id)
-            if workflow.finished is not None:
+            if workflow.state not in of:
                 return False
             self._end(tx, workflow, state, result=result, error=error, output=output)
         return True
@@ -540,6 +571,10 @@ class WorkflowStore:
 def make_due(tx: Transaction, id: str) -> None:
     """Its file has to run again. One that works is told otherwise."""
     tx.execute("UPDATE workflows_workflow SET state = 'due' WHERE id = ? AND state = 'waiting'", (id,))
+
+
+def add_size(tx: Transaction, id: str, characters: int) -> None:
+    tx.execute("UPDATE workflows_workflow SET size = size + ? WHERE id = ?", (characters, id))
 
 
 def check_file(file: str) -> None:

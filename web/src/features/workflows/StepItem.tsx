@@ -3,6 +3,7 @@ import type { WorkflowStep } from "../../client/api";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { shorten } from "../../ui/format";
 import { go } from "../../ui/route";
+import { visibleText } from "../../ui/visibleText";
 import { formatCost } from "../routines/routines.logic";
 import { showValue, stepWord, timeText, toneOf } from "./workflows.logic";
 
@@ -20,7 +21,7 @@ export function StepItem({ step, isBusy, canRetry, onAnswer, onRetry }: StepItem
   return (
     <li className="card" aria-label={`Step ${step.place}`}>
       <p className="workflows-title">
-        {step.place} · {step.kind} · <span className="workflows-text">{step.title}</span>
+        {step.place} · {step.kind} · <span className="workflows-text">{visibleText(step.title)}</span>
       </p>
       <p className="quiet workflows-facts">
         <span className="workflows-state" data-tone={toneOf(step.state)}>
@@ -30,13 +31,16 @@ export function StepItem({ step, isBusy, canRetry, onAnswer, onRetry }: StepItem
         {step.cost !== null && <span>{formatCost(step.cost)}</span>}
         {step.attempt > 1 && <span>try {step.attempt}</span>}
       </p>
-      {step.error !== null && <p className="problem-text workflows-text">{step.error}</p>}
-      {result !== "" && <pre className="workflows-output">{result}</pre>}
+      {step.error !== null && <p className="problem-text workflows-text">{visibleText(step.error)}</p>}
+      {step.question !== null && step.question !== step.title && (
+        <p className="workflows-question">{visibleText(step.question)}</p>
+      )}
+      {result !== "" && <pre className="workflows-output">{visibleText(result)}</pre>}
       {step.files.length > 0 && (
         <ul className="workflows-files" aria-label="Changed files">
           {step.files.map((one) => (
             <li key={one.path}>
-              {one.word} {one.path}
+              {one.word} {visibleText(one.path)}
             </li>
           ))}
           {step.files_total > step.files.length && <li>and {step.files_total - step.files.length} more</li>}
@@ -84,7 +88,7 @@ function AnswerForm({ choices, isBusy, onAnswer }: AnswerFormProps) {
       <div className="workflows-facts">
         {choices.map((choice) => (
           <button key={choice} type="button" disabled={isBusy} onClick={() => onAnswer(choice)}>
-            {choice}
+            {visibleText(choice)}
           </button>
         ))}
       </div>

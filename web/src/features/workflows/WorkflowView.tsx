@@ -6,6 +6,7 @@ import { ConfirmButton } from "../../ui/ConfirmButton";
 import { formatDateTime } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { go } from "../../ui/route";
+import { visibleText } from "../../ui/visibleText";
 import { formatCost } from "../routines/routines.logic";
 import { StepItem } from "./StepItem";
 import { canRetry, concernsWorkflows, showValue, stateWord, toneOf } from "./workflows.logic";
@@ -66,7 +67,7 @@ export function WorkflowView({ id }: { id: string }) {
             {workflow.cost !== null && <span>{formatCost(workflow.cost)}</span>}
             <span>{workflow.id}</span>
           </p>
-          {workflow.error !== null && <p className="problem-text workflows-text">{workflow.error}</p>}
+          {workflow.error !== null && <p className="problem-text workflows-text">{visibleText(workflow.error)}</p>}
           <div className="workflows-facts">
             {workflow.finished === null && (
               <ConfirmButton
@@ -98,13 +99,13 @@ export function WorkflowView({ id }: { id: string }) {
           {workflow.state === "done" && workflow.result !== null && (
             <section aria-label="Result">
               <h2>Result</h2>
-              <pre className="workflows-output">{showValue(workflow.result)}</pre>
+              <pre className="workflows-output">{visibleText(showValue(workflow.result))}</pre>
             </section>
           )}
           {workflow.output && (
             <section aria-label="Printed">
               <h2>Printed</h2>
-              <pre className="workflows-output">{workflow.output}</pre>
+              <pre className="workflows-output">{visibleText(workflow.output)}</pre>
             </section>
           )}
         </>

@@ -5,6 +5,7 @@ import { useResource } from "../../data/resource";
 import { formatDateTime } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { followLink, go, useRoute } from "../../ui/route";
+import { visibleText } from "../../ui/visibleText";
 import { formatCost } from "../routines/routines.logic";
 import { WorkflowView } from "./WorkflowView";
 import { concernsWorkflows, stateWord, toneOf } from "./workflows.logic";
@@ -70,7 +71,7 @@ function WorkflowLine({ workflow }: { workflow: Workflow }) {
         {workflow.cost !== null && <span>{formatCost(workflow.cost)}</span>}
         <span>{workflow.who}</span>
       </p>
-      {workflow.error !== null && <p className="problem-text workflows-text">{workflow.error}</p>}
+      {workflow.error !== null && <p className="problem-text workflows-text">{visibleText(workflow.error)}</p>}
     </article>
   );
 }

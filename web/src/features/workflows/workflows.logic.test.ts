@@ -15,6 +15,7 @@ function step(changes: Partial<WorkflowStep>): WorkflowStep {
     session: null,
     turn: null,
     cost: null,
+    question: null,
     choices: [],
     result: null,
     error: null,
