@@ -99,6 +99,7 @@ class RoutineSection(Section):
         max_length=64,
         pattern="^[0-9a-f]{64}$",
         description="The workflow runs only while its file has this SHA-256. A routine that an agent proposed always has it.",
+        examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
     )
     agent: str | None = Field(
         default=None, max_length=100, description="The agent; by default agents.default.", examples=["claude"]
