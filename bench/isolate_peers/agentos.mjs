@@ -4,6 +4,7 @@ import { AgentOs } from "@rivet-dev/agentos-core";
 const [rounds, atOnce] = process.argv.slice(2).map(Number);
 // With 64 at once it fails: "ENFILE: maximum open file descriptor limit reached". The others wait for their turn.
 const MOST_AT_ONCE = 48;
+const CROWDS = 3;
 const CODE = { javascript: "[1, 2, 3].length", typescript: "([1, 2, 3] as number[]).length" };
 
 const median = (values) => values.sort((one, other) => one - other)[Math.floor(values.length / 2)];
@@ -35,12 +36,16 @@ for (const [language, code] of Object.entries(CODE)) {
   await vm.createContext(contextId);
   const context = await timeEach(() => evaluate(code, { contextId }), 0);
   await vm.contexts.delete(contextId);
-  const start = performance.now();
-  let left = atOnce;
-  const work = async () => {
-    while (left-- > 0) await time(() => evaluate(code));
-  };
-  await Promise.all(Array.from({ length: Math.min(atOnce, MOST_AT_ONCE) }, work));
-  found[language] = { one_shot: oneShot, context, at_once: performance.now() - start };
+  const crowds = [];
+  for (let crowd = 0; crowd < CROWDS; crowd++) {
+    const start = performance.now();
+    let left = atOnce;
+    const work = async () => {
+      while (left-- > 0) await time(() => evaluate(code));
+    };
+    await Promise.all(Array.from({ length: Math.min(atOnce, MOST_AT_ONCE) }, work));
+    crowds.push(performance.now() - start);
+  }
+  found[language] = { one_shot: oneShot, context, at_once: median(crowds) };
 }
 process.stdout.write(JSON.stringify(found), () => process.exit(0));

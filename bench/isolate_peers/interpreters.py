@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bashkit import Bash  # type: ignore[import-not-found]
 from pydantic_monty import Monty  # type: ignore[import-not-found]
 
+CROWDS = 3
 PAUSE = 0.02
 CODE, SHELL = "sum(range(10))", "echo 42"
 
@@ -29,11 +30,14 @@ def time_each(action: Callable[[], object], rounds: int, pause: float = 0.0) -> 
 
 
 def time_together(action: Callable[[], object], count: int) -> float:
-    start = time.perf_counter()
-    with ThreadPoolExecutor(count) as pool:
-        for done in [pool.submit(action) for _ in range(count)]:
-            done.result()
-    return (time.perf_counter() - start) * 1000
+    durations = []
+    for _ in range(CROWDS):
+        start = time.perf_counter()
+        with ThreadPoolExecutor(count) as pool:
+            for done in [pool.submit(action) for _ in range(count)]:
+                done.result()
+        durations.append(time.perf_counter() - start)
+    return statistics.median(durations) * 1000
 
 
 def measure_monty(rounds: int, at_once: int) -> dict[str, float]:

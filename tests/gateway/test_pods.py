@@ -8,6 +8,9 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.condition import until
 
+from freehold.slots import SlotCaller
+from freehold.slots.pods.contract import GrantAccess
+
 PODS = "/v1/slots/pods"
 DATA = f"{PODS}/data"
 TEXT = {"content-type": "text/plain"}
@@ -144,3 +147,21 @@ async def test_everything_goes_out_and_comes_back(gateway: RunningGateway) -> No
     assert [one["id"] for one in records] == ["a/", "a/b.txt"]
     back = await gateway.http.post(f"{PODS}/import", json={"records": records}, headers=headers)
     assert back.json() == {"created": 0, "replaced": 0, "kept": 2}
+
+
+async def test_what_a_conversation_was_granted_ends_when_it_is_deleted(gateway: RunningGateway) -> None:
+    slot = gateway.services.slots.get("pods")
+    kept, gone = await gateway.open_session("a"), await gateway.open_session("b")
+    for session, once in ((kept, False), (gone, False), (gone, True)):
+        await slot.call(GrantAccess("builtin", "notes/", "read", session=session, once=once), SlotCaller("owner"))
+    headers = gateway.token("pods", "prompt", "admin")
+    found = (await gateway.http.get(f"{PODS}/grants", headers=headers)).json()["grants"]
+    assert sorted((one["session"], one["once"]) for one in found) == sorted(
+        [(kept, False), (gone, False), (gone, True)]
+    )
+    assert (await gateway.http.delete(f"/v1/sessions/{gone}", headers=headers)).status_code == 200
+    left = (await gateway.http.get(f"{PODS}/grants", headers=headers)).json()["grants"]
+    assert [one["session"] for one in left] == [kept]
+    # One that was granted nothing is deleted too.
+    other = await gateway.open_session("c")
+    assert (await gateway.http.delete(f"/v1/sessions/{other}", headers=headers)).status_code == 200

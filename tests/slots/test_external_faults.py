@@ -336,7 +336,7 @@ def endless(prelude: bytes, piece: bytes, path: Path | None = None) -> Iterator[
     if path is None:
         server = socket.create_server(("127.0.0.1", 0))
     else:
-        server = socket.create_server(str(path), family=socket.AF_UNIX)  # type: ignore[arg-type]
+        server = socket.create_server(str(path), family=socket.AF_UNIX)
 
     def serve(client: socket.socket) -> None:
         with contextlib.suppress(OSError), client:

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -30,10 +31,10 @@ class Wakeup:
         self._settle = _FIRST_DELAY
         self._reported = 0.0
         self._fd = _watch(database.with_name(database.name + "-wal"))
-        if self._fd is not None:
-            asyncio.get_running_loop().add_reader(self._fd, self._on_write, self._fd)
 
     async def pause(self) -> None:
+        if self._fd is not None:
+            asyncio.get_running_loop().add_reader(self._fd, self._on_write, self._fd)
         try:
             async with asyncio.timeout(self._delay):
                 await self._written.wait()
@@ -45,6 +46,8 @@ class Wakeup:
             self._settle = min(self._settle * 2, _MAX_DELAY_BURST) if in_burst else _FIRST_DELAY
             self._reported = now
             await asyncio.sleep(self._settle)
+            if self._fd is not None:
+                _drain(self._fd)
             self._written.clear()
             self._delay = _FIRST_DELAY
 
@@ -59,8 +62,15 @@ class Wakeup:
             os.close(self._fd)
 
     def _on_write(self, fd: int) -> None:
-        os.read(fd, 65536)
+        """One report is enough until the next pause: a burst must not keep the loop from who writes."""
+        asyncio.get_running_loop().remove_reader(fd)
+        _drain(fd)
         self._written.set()
+
+
+def _drain(fd: int) -> None:
+    with suppress(BlockingIOError):
+        os.read(fd, 65536)
 
 
 def _watch(log: Path) -> int | None:

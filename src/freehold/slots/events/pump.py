@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from freehold.slots.contract import CleanLeaving
 from freehold.slots.events.cloud_event import CloudEvent, from_timeline
 from freehold.slots.events.contract import PublishEvent
-from freehold.slots.events.log import EventLog
+from freehold.slots.events.log import GROUP, EventLog, let_others_run
 from freehold.slots.statement import places
 from freehold.timeline import Timeline, TimelineEvent
 
@@ -94,7 +94,9 @@ class EventPump:
         own = [event for event in found if not event.kind.startswith(_OWN)]
         clean = dict(zip((event.seq for event in own), self.clean([_leaving(event) for event in own]), strict=True))
         made = []
-        for event in found:
+        for number, event in enumerate(found, 1):
+            if number % GROUP == 0:
+                let_others_run()
             if event.seq in clean:
                 data, who = clean[event.seq].get("data", clean[event.seq]), clean[event.seq].get("who", "somebody")
                 made.append(from_timeline(replace(event, data=data, who=who), source))

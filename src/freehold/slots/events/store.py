@@ -5,6 +5,7 @@ import contextvars
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -46,6 +47,7 @@ from freehold.timeline.wakeup import Wakeup
 
 LOOK_AGAIN = 0.1
 """Seconds after which a process that does not pump in the background looks for new events."""
+UNREAD_PAUSE = 0.1
 FORGET_INTERVAL = 5.0
 RETRY_DELAY = 1.0
 
@@ -71,6 +73,9 @@ class EventStore:
         self._connected = asyncio.Event()
         self._grown = asyncio.Event()
         self._is_pumping = False
+        self._readers = 0
+        """How many wait for the next event."""
+        self._reader_came = asyncio.Event()
 
     def filter_by(self, clean: CleanLeaving) -> None:
         """The privacy filter, for what comes from the timeline."""
@@ -166,6 +171,14 @@ class EventStore:
     async def _await(self, request: AwaitEvents) -> EventMark:
         if not 0 <= request.seconds <= MAX_WAIT:
             raise invalid(f"seconds is {request.seconds:g}; it must be between 0 and {MAX_WAIT:g}")
+        self._readers += 1
+        self._reader_came.set()
+        try:
+            return await self._wait_grown(request)
+        finally:
+            self._readers -= 1
+
+    async def _wait_grown(self, request: AwaitEvents) -> EventMark:
         end = asyncio.get_running_loop().time() + request.seconds
         while True:
             grown = self._grown
@@ -251,8 +264,17 @@ class EventStore:
                 while True:
                     await self._catch_up()
                     await wakeup.pause()
+                    await self._pause_unread()
         finally:
             self._is_pumping = False
+
+    async def _pause_unread(self) -> None:
+        """While nobody waits for the next event, more of them are brought at once. Who asks brings them itself."""
+        if self._delivery is None and not self._readers:
+            self._reader_came.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNREAD_PAUSE):
+                    await self._reader_came.wait()
 
     async def _forget(self) -> None:
         await asyncio.sleep(FORGET_INTERVAL)
