@@ -24,6 +24,7 @@ up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## i
 test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm check ## run everything that CI runs
 	@tools/install-pds >/dev/null
 	@tools/install-solid >/dev/null
+	@tools/install-synapse >/dev/null
 	@tools/install-test-agents >/dev/null
 	@tools/install-vm-system >/dev/null || echo "The tests that need QEMU 10 are skipped"
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
@@ -58,6 +59,7 @@ soak: $(STAMPS)/dev $(STAMPS)/web ## work for 20 minutes while processes die and
 lock: ## update the lock files (needs uv)
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in -o requirements/runtime.lock
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in requirements/dev.in -c requirements/runtime.lock -o requirements/dev.lock
+	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 tests/channels/synapse/requirements.in -o tests/channels/synapse/requirements.lock
 
 web: $(STAMPS)/web ## build the control center
 

@@ -166,6 +166,7 @@ async def test_the_routes_that_are_open_to_anyone_are_listed_here(door: GuardWit
         "GET /v1/sign-in",
         "POST /v1/devices",
         "POST /v1/devices/answer/collect",
+        "POST /v1/hooks/{name}",
         "POST /v1/sign-in/atproto",
         "POST /v1/sign-in/link",
     }

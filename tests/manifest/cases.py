@@ -322,6 +322,30 @@ CASES: dict[str, Case] = {
     ),
     "W731": Case('[mesh]\nmode = "host"', '[mesh]\nmode = "off"', "mesh", "mesh.mode"),
     "E811": Case('[retention]\nusage = "30d"', '[retention]\nusage = "32d"', "30d", "retention.usage"),
+    "E741": Case(
+        '[routines.report]\nprompt = "Report."',
+        '[routines.report]\nprompt = "Report."\nevery = "1h"',
+        "none",
+        "routines.report",
+    ),
+    "E742": Case(
+        '[routines.report]\nprompt = "Report."\ncron = "61 * * * *"',
+        '[routines.report]\nprompt = "Report."\ncron = "59 * * * *"',
+        "61 * * * *",
+        "routines.report.cron",
+    ),
+    "E743": Case(
+        '[routines.Report]\nprompt = "Report."\nevery = "1h"',
+        '[routines.report]\nprompt = "Report."\nevery = "1h"',
+        "Report",
+        "routines.Report",
+    ),
+    "E744": Case(
+        '[routines.report]\nprompt = "Report."\nafter = "routine:report"',
+        '[routines.report]\nprompt = "Report."\nafter = "routine:fetch"',
+        "report",
+        "routines.report.after",
+    ),
     "E801": Case('[observe]\nlog_level = "verbose"', '[observe]\nlog_level = "debug"', "verbose", "observe.log_level"),
     "E901": Case(
         '[egress]\nallow = ["192.168.1.5:8080"]',

@@ -17,7 +17,7 @@ grown, new = resident() - before, set(sys.modules) - known
 load_manifest(Path("/nowhere/freehold.toml"), {"PATH": "/usr/bin:/bin"})
 print(grown, *sorted(name for name in new if name.split(".")[0] in {"tomlkit", "click", "fastapi", "hypothesis", "idna"}
       or name.startswith("freehold.") and not name.startswith(("freehold.manifest", "freehold.errors", "freehold.features"))
-      and name.count(".") > 1 and not name.endswith((".feature", ".section"))
+      and name.count(".") > 1 and not name.endswith((".feature", ".section")) and name + ".feature" not in new
       or name.startswith("freehold.manifest.checks")))
 """
 

@@ -10,7 +10,6 @@ from freehold.manifest.checks import RESERVED, RETIRED, load_checks
 from freehold.manifest.environment import NAMED_VARIABLES, PREFIX, PROVIDER_VARIABLES
 from freehold.manifest.exceptions import EXCEPTIONAL
 from freehold.manifest.problem import show_key
-from freehold.manifest.sections.agents import AgentSection, AgentsSection
 from freehold.manifest.sections.slots import SlotSection, SlotsSection
 from freehold.manifest.shape import ROOT, KeyShape, read_kind, show_default, step_into, to_toml
 
@@ -64,8 +63,8 @@ def _tables(path: tuple[str, ...], shape: KeyShape | None) -> Iterator[str]:
         )
         return
     yield from _table(f"[{'.'.join(path)}]", path, shape)
-    if shape.model is AgentsSection:
-        yield from _tables((*path, "<name>"), KeyShape(AgentSection))
+    if shape.named_tables is not None:
+        yield from _tables((*path, "<name>"), KeyShape(shape.named_tables))
 
 
 def _table(header: str, path: tuple[str, ...], shape: KeyShape) -> Iterator[str]:

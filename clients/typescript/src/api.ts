@@ -7,10 +7,34 @@ export interface AccountSignIn {
   origin: string;
 }
 
+export interface AddChannel {
+  kind: "email" | "matrix" | "telegram" | "webpush";
+  /** Default: the kind. */
+  name?: string | null;
+  settings?: Record<string, string | number>;
+  /** The token or password. It is kept in the vault. */
+  secret?: string | null;
+}
+
 /** A host name, `*.` and a host name, or an address, with an optional port. */
 export interface AddEgressRule {
   verdict: "allow" | "deny";
   pattern: string;
+}
+
+/** As the browser gives it. */
+export interface AddPushSubscription {
+  endpoint: string;
+  p256dh: string;
+  auth: string;
+  label?: string;
+}
+
+export interface AddRoutine {
+  name: string;
+  routine: RoutineSection;
+  /** Change the routine of this name, if there is one. */
+  replace?: boolean;
 }
 
 /** An answer that the agent itself offers. `sent_for` says for which answer of the owner it is sent to the agent. */
@@ -91,6 +115,11 @@ export interface AnswerDevice {
 /** `conversation` holds only for the session that asked, and is refused for a request of no session. */
 export interface AnswerNetworkRequest {
   answer: "once" | "conversation" | "until_restart" | "always" | "never";
+}
+
+export interface AnswerWorkflow {
+  step: string;
+  answer: string;
 }
 
 /**
@@ -266,6 +295,55 @@ export interface ChangedPath {
   path: string;
 }
 
+/**
+ * One channel. `owner` is null until it is paired. `settings` has no secret.
+ *
+ * `waiting` messages are not sent yet; `dropped` had no place. `strangers` counts messages of anybody else, who get no
+ * answer. `error` says why it is `away`.
+ */
+export interface ChannelInfo {
+  name: string;
+  kind: "email" | "matrix" | "telegram" | "webpush";
+  settings: Record<string, unknown>;
+  preferences: ChannelPreferences;
+  owner: string | null;
+  added: string;
+  paired: string | null;
+  state: "ok" | "away";
+  since: string;
+  error: string | null;
+  waiting: number;
+  strangers: number;
+  dropped: number;
+}
+
+/** How the owner pairs a channel. `code` is null when it was sent through the channel and is typed in the page. */
+export interface ChannelPairing {
+  words: string;
+  code: string | null;
+  link: string | null;
+  expires: string;
+}
+
+/** What is told through a channel, and when. */
+export interface ChannelPreferences {
+  tells: ("needs_you" | "finished" | "failed" | "budget" | "routine")[];
+  quiet_from: string | null;
+  quiet_until: string | null;
+  zone: string;
+  batch: number;
+  words: boolean;
+}
+
+export interface ChannelRemoved {
+  name: string;
+}
+
+/** The channel has taken a message. */
+export interface ChannelTest {
+  sent: boolean;
+}
+
 export interface ChosenLetters {
   /** None: all of them. */
   sequences?: number[];
@@ -423,6 +501,10 @@ export interface ComponentHealth {
   required: boolean;
 }
 
+export interface ConfirmChannel {
+  code: string;
+}
+
 export interface CreateBead {
   title: string;
   description?: string;
@@ -450,7 +532,7 @@ export interface CreateFolder {
 /** The new token with its secret, which is not shown again. */
 export interface CreatedToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -768,6 +850,11 @@ export interface HistoryPlan {
 export interface HistorySize {
 }
 
+/** `run` is null for a message that has begun a run before. */
+export interface HookAnswer {
+  run: string | null;
+}
+
 export interface ImportBeads {
   records: Record<string, unknown>[];
   /** The same request with the same key has its effect once. */
@@ -829,7 +916,7 @@ export interface Me {
   handle: string | null;
   sign_in: string | null;
   /** The scopes of the API token; null for a browser, which has all scopes. */
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[] | null;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[] | null;
   /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
   recovery: string;
   /** The slots that are on. The pages of others are not in the navigation. */
@@ -993,7 +1080,7 @@ export interface Need {
 /** A token to create. */
 export interface NewToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
   /** Days until it expires; null for never. */
   days?: number | null;
 }
@@ -1048,6 +1135,11 @@ export interface OpenTerminal {
   folder?: string;
 }
 
+export interface PairChannel {
+  /** Your own address, for Matrix and e-mail. */
+  address?: string | null;
+}
+
 /** An `exact` rule matches one subject, any other a pattern with `*`. A rule with a session ends with it. */
 export interface PermissionRule {
   id: number;
@@ -1066,6 +1158,11 @@ export interface PlanHistory {
   choose?: Record<string, "old" | "mine"> | null;
   since?: number | null;
   of?: SessionTurn | null;
+}
+
+export interface PlanRoutine {
+  routine: RoutineSection;
+  count?: number;
 }
 
 export interface PodAccess {
@@ -1202,6 +1299,19 @@ export interface PublishedEvent {
   at: string;
 }
 
+/** The public key with which a browser subscribes. */
+export interface PushKey {
+  key: string;
+}
+
+/** A browser that gets messages. `service` is the host of its push service. */
+export interface PushSubscription {
+  id: string;
+  label: string;
+  service: string;
+  added: string;
+}
+
 /** Whether Freehold is ready, since when, and if not, why. */
 export interface Readiness {
   ready: boolean;
@@ -1260,7 +1370,7 @@ export interface RequestSshKey {
 export interface RequestToken {
   /** The name of the new token. */
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
 }
 
 /** `begun` is false for the gateway itself: it answers before it restarts. */
@@ -1319,6 +1429,11 @@ export interface RetentionRule {
   setting: string | null;
 }
 
+export interface RetryWorkflow {
+  /** From this step on; by default from where it ended. */
+  step?: string | null;
+}
+
 export interface Revert {
   restore_id?: string | null;
   entry: number;
@@ -1350,6 +1465,166 @@ export interface RewindSession {
   what: "files" | "chat" | "both";
   dry_run?: boolean;
   restore_id?: string | null;
+}
+
+/** One routine. `settings` has the keys that are set. `recent` are its last runs, the newest first. */
+export interface Routine {
+  name: string;
+  source: string;
+  state: "on" | "paused" | "over";
+  reason: string | null;
+  trigger: "cron" | "every" | "at" | "files" | "webhook" | "event" | "after" | "message";
+  work: "prompt" | "command" | "checklist" | "workflow";
+  next: string | null;
+  zone: string;
+  failures: number;
+  session: string | null;
+  cost: number;
+  settings: Record<string, unknown>;
+  last: RoutineRun | null;
+  recent: RoutineRunMark[];
+}
+
+/** Where the requests go, and the secret that signs them. It is shown once. */
+export interface RoutineHook {
+  url: string;
+  secret: string;
+}
+
+/** By name. Send `cursor` as `after` to get the next page; null on the last one. */
+export interface RoutinePage {
+  routines: Routine[];
+  cursor: string | null;
+}
+
+export interface RoutineRemoved {
+  name: string;
+}
+
+/** One run. `cost` in US dollars. */
+export interface RoutineRun {
+  id: string;
+  number: number;
+  routine: string;
+  state: "due" | "started" | "parked" | "done" | "failed" | "uncertain" | "skipped" | "cancelled";
+  cause: string;
+  due: string;
+  begin: string;
+  attempt: number;
+  started: string | null;
+  finished: string | null;
+  session: string | null;
+  turn: number | null;
+  cost: number | null;
+  quiet: boolean;
+  result: string | null;
+  error: string | null;
+}
+
+/** `data` is what the trigger told: it comes from outside. */
+export interface RoutineRunDetails {
+  id: string;
+  number: number;
+  routine: string;
+  state: "due" | "started" | "parked" | "done" | "failed" | "uncertain" | "skipped" | "cancelled";
+  cause: string;
+  due: string;
+  begin: string;
+  attempt: number;
+  started: string | null;
+  finished: string | null;
+  session: string | null;
+  turn: number | null;
+  cost: number | null;
+  quiet: boolean;
+  result: string | null;
+  error: string | null;
+  data: Record<string, unknown>;
+}
+
+/** A run in the strip of the last ones. */
+export interface RoutineRunMark {
+  id: string;
+  state: "due" | "started" | "parked" | "done" | "failed" | "uncertain" | "skipped" | "cancelled";
+  due: string;
+  cost: number | null;
+  quiet: boolean;
+}
+
+/** The newest first. Send `cursor` as `before` to get the next page; null on the last one. */
+export interface RoutineRunPage {
+  runs: RoutineRun[];
+  cursor: number | null;
+}
+
+/** A trigger, a piece of work, and bounds. Exactly one trigger and one piece of work are set. */
+export interface RoutineSection {
+  /** Whether it may begin by itself. */
+  enabled?: boolean;
+  /** Trigger: times as cron writes them: minute, hour, day, month, weekday. */
+  cron?: string | null;
+  /** Trigger: again and again after this time. */
+  every?: number | string | null;
+  /** Trigger: once, at this time. */
+  at?: string | null;
+  /** Trigger: a file of the workspace that matches one of these patterns has changed. */
+  files?: string[];
+  /** Trigger: a signed request to /v1/hooks/NAME, as Standard Webhooks describes it. */
+  webhook?: boolean;
+  /** Trigger: an event of the events slot with this type; a * at the end stands for the rest. */
+  event?: string | null;
+  /** Trigger: the end of a run of another routine (`routine:NAME`), or of a turn of a session (`session:ID`, or `session` for any that no routine has begun). */
+  after?: string | null;
+  /** Trigger: a message of the owner on this channel; * for any channel. */
+  message?: string | null;
+  /** The time zone of cron, at and hours; by default that of this machine. */
+  zone?: string | null;
+  /** Work: a prompt to an agent. `{{ name }}` stands for what the trigger tells, always as quoted data. */
+  prompt?: string | null;
+  /** Work: a shell command in the computer. What the trigger tells is on its standard input, as JSON. */
+  command?: string | null;
+  /** Work: a file of the workspace with what to look after. The agent stays quiet when there is nothing to report, and is not even started while the file is empty. */
+  checklist?: string | null;
+  /** Work: a workflow, a Python file of the workspace. Its main gets what the trigger tells. */
+  workflow?: string | null;
+  /** The workflow runs only while its file has this SHA-256. A routine that an agent proposed always has it. */
+  sha256?: string | null;
+  /** The agent; by default agents.default. */
+  agent?: string | null;
+  /** The model; by default that of the agent. */
+  model?: string | null;
+  /** `new`: each run has a session of its own. `same`: all runs go on with one. Or the id of a session. */
+  session?: string;
+  /** US dollars that one run may cost. It is ended at it. */
+  budget?: number | null;
+  /** US dollars that all runs of a day may cost. */
+  budget_day?: number | null;
+  /** How long a run may work. Then it is ended. The steps of a workflow have their own. */
+  longest?: number | string;
+  /** The part of the day in which it may begin. */
+  hours?: string | null;
+  /** What happens when the run before has not ended or waits for you: `skip` the new one, `queue` it, or `replace` the old one. */
+  overlap?: "skip" | "queue" | "replace";
+  /** Which of the times that passed while everything was off are made up for. */
+  missed?: "skip" | "one" | "all";
+  /** How many at most, with missed = "all". */
+  missed_most?: number;
+  /** How many runs may begin in an hour, whatever triggers them. */
+  most_per_hour?: number;
+  /** How often a run that failed is tried again. */
+  retries?: number;
+  /** How long the first retry waits. Each further one waits twice as long. */
+  retry_delay?: number | string;
+  /** Failures in a row after which it is paused. */
+  pause_after?: number;
+  /** What happens when the agent asks for a permission: `park` lets the run wait for you, `refuse` answers no. Your rules for permissions count as always. */
+  asks?: "park" | "refuse";
+}
+
+/** When the routine would begin; empty when it does not begin at times. */
+export interface RoutineTimes {
+  times: string[];
+  zone: string;
 }
 
 /** One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it. */
@@ -1421,6 +1696,22 @@ export interface RunPage {
   runs: Run[];
   cursor: string | null;
   cost: number;
+}
+
+export interface RunRoutine {
+  /** What the run is told, as data. */
+  text?: string | null;
+}
+
+export interface RunWorkflow {
+  /** A Python file, from the workspace on. */
+  file: string;
+  /** What its main is called with. */
+  data?: Record<string, unknown>;
+  /** US dollars that its agents may cost. */
+  budget?: number | null;
+  /** What happens when an agent asks for a permission: it waits for you, or gets a no. */
+  asks?: "park" | "refuse";
 }
 
 export interface SearchMemories {
@@ -1526,6 +1817,18 @@ export interface SetBudget {
   month_tokens?: number | null;
 }
 
+export interface SetChannelPreferences {
+  tells: ("needs_you" | "finished" | "failed" | "budget" | "routine")[];
+  /** `22:00`, in `zone`. */
+  quiet_from?: string | null;
+  quiet_until?: string | null;
+  zone?: string;
+  /** Seconds for which news is collected. */
+  batch?: number;
+  /** Whether messages have the words of agents. */
+  words?: boolean;
+}
+
 export interface SetOption {
   id: string;
   value: string | boolean;
@@ -1572,6 +1875,11 @@ export interface SignInOptions {
 /** The address that the browser must open next. */
 export interface SignInRedirect {
   redirect: string;
+}
+
+export interface SignalWorkflow {
+  name: string;
+  data?: Record<string, unknown>;
 }
 
 /** This browser is signed in. */
@@ -1781,7 +2089,7 @@ export interface TokenAnswer {
 /** One API token. Its secret is shown only when it is created. */
 export interface TokenInfo {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -1857,7 +2165,7 @@ export interface UsageReport {
 export interface WaitingDevice {
   code: string;
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
   address: string;
 }
 
@@ -1879,6 +2187,82 @@ export interface WorkOnBead {
   /** Default: the default agent. */
   agent?: string | null;
   model?: string | null;
+}
+
+/** One workflow. `run` is the run of a routine that began it. `cost` in US dollars. */
+export interface Workflow {
+  id: string;
+  number: number;
+  file: string;
+  name: string;
+  state: "due" | "working" | "waiting" | "done" | "failed" | "uncertain" | "changed" | "cancelled";
+  who: string;
+  run: string | null;
+  created: string;
+  started: string | null;
+  finished: string | null;
+  budget: number | null;
+  cost: number | null;
+  error: string | null;
+}
+
+/** `output` is the end of what its file has printed. */
+export interface WorkflowDetails {
+  id: string;
+  number: number;
+  file: string;
+  name: string;
+  state: "due" | "working" | "waiting" | "done" | "failed" | "uncertain" | "changed" | "cancelled";
+  who: string;
+  run: string | null;
+  created: string;
+  started: string | null;
+  finished: string | null;
+  budget: number | null;
+  cost: number | null;
+  error: string | null;
+  data: Record<string, unknown>;
+  result: unknown;
+  output: string | null;
+  digest: string | null;
+  steps: WorkflowStep[];
+}
+
+export interface WorkflowFile {
+  path: string;
+  word: string;
+}
+
+/** The newest first. Send `cursor` as `before` to get the next page; null on the last one. */
+export interface WorkflowPage {
+  workflows: Workflow[];
+  cursor: number | null;
+}
+
+/**
+ * One step. `place` is its number, such as 3, or 3.2.1 for the first of the second branch of a gather.
+ *
+ * `wake` is when it goes on by itself. A long `result` is cut, and is text then. `files` are the first of what it has changed; `entry` is its entry of history.
+ */
+export interface WorkflowStep {
+  place: string;
+  kind: "step" | "command" | "agent" | "ask" | "sleep" | "event";
+  title: string;
+  state: "begun" | "waiting" | "done" | "failed" | "uncertain" | "cancelled";
+  attempt: number;
+  begun: string;
+  finished: string | null;
+  wake: string | null;
+  session: string | null;
+  turn: number | null;
+  cost: number | null;
+  question: string | null;
+  choices: string[];
+  result: unknown;
+  error: string | null;
+  entry: number | null;
+  files: WorkflowFile[];
+  files_total: number;
 }
 
 export interface WriteApprovalPolicy {

@@ -2,6 +2,7 @@
 
 import type { EndedCount, HealthReport, Me, Meta } from "./api.ts";
 import { Beads } from "./beads.ts";
+import { Channels } from "./channels.ts";
 import { Code } from "./code.ts";
 import { Connection } from "./connection.ts";
 import { SignIns, Tokens } from "./credentials.ts";
@@ -11,12 +12,14 @@ import { History } from "./history.ts";
 import { Memory } from "./memory.ts";
 import { Pods } from "./pods.ts";
 import { Preview } from "./preview.ts";
+import { Routines } from "./routines.ts";
 import { Runs } from "./runs.ts";
 import { Sessions } from "./sessions.ts";
 import type { Wire } from "./socket.ts";
 import { Ssh } from "./ssh.ts";
 import { Timeline } from "./timeline.ts";
 import { followTopic, type TopicMessage } from "./topic.ts";
+import { Workflows } from "./workflows.ts";
 
 export interface FreeholdOptions {
   /** An API token, as `freehold login` or the page gives it. */
@@ -40,12 +43,15 @@ export class Freehold {
   readonly preview: Preview;
   readonly ssh: Ssh;
   readonly code: Code;
+  readonly channels: Channels;
   readonly sessions: Sessions;
   readonly beads: Beads;
   readonly memory: Memory;
   readonly events: Events;
   readonly pods: Pods;
   readonly runs: Runs;
+  readonly routines: Routines;
+  readonly workflows: Workflows;
   private readonly connection: Connection;
 
   constructor(url: string, options: FreeholdOptions) {
@@ -63,12 +69,15 @@ export class Freehold {
     this.preview = new Preview(link);
     this.ssh = new Ssh(link);
     this.code = new Code(link);
+    this.channels = new Channels(link);
     this.sessions = new Sessions(link);
     this.beads = new Beads(link);
     this.memory = new Memory(link);
     this.events = new Events(link);
     this.pods = new Pods(link);
     this.runs = new Runs(link);
+    this.routines = new Routines(link);
+    this.workflows = new Workflows(link);
   }
 
   /** The caller and its scopes. */

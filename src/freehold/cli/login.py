@@ -21,6 +21,7 @@ SCOPES = (
     "memory",
     "events",
     "orchestrator",
+    "routines",
     "admin",
 )
 DEFAULT_SCOPES = ("read", "prompt", "files", "history")

@@ -6,7 +6,18 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 Scope = Literal[
-    "read", "prompt", "files", "terminal", "history", "beads", "pods", "memory", "events", "orchestrator", "admin"
+    "read",
+    "prompt",
+    "files",
+    "terminal",
+    "history",
+    "beads",
+    "pods",
+    "memory",
+    "events",
+    "orchestrator",
+    "routines",
+    "admin",
 ]
 ComponentStatus = Literal["ok", "degraded", "failed", "off", "starting"]
 

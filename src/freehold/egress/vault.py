@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from freehold.errors import FreeholdError
 from freehold.home import ensure_private_folder
-from freehold.observe.secrets import Secret
+from freehold.observe.secrets import MASK, Secret
 from freehold.private_file import make_private_file, read_private_file
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 MAX_BYTES = 64 * 1024
 MAX_SECRETS = 1_000
+MIN_MASKED = 6
+"""Characters. A shorter secret would mask words of every text."""
 USE_RECORD_INTERVAL = 60.0
 """Seconds between two records of a last use, so that not every use costs a write."""
 
@@ -96,6 +98,23 @@ class Vault:
                 self._noted[name] = now
                 database.execute("UPDATE secret SET used_at = ? WHERE name = ?", (now, name))
         return Secret(value.decode())
+
+    def mask(self, text: str) -> str:
+        """The text without the value of any secret. This is no use of them."""
+        from cryptography.exceptions import InvalidTag
+
+        if not self._path.exists():
+            return text
+        with self._opened() as database:
+            rows = database.execute("SELECT name, box FROM secret").fetchall()
+        for name, box in rows:
+            try:
+                value = self._cipher().decrypt(bytes(box)[:_NONCE], bytes(box)[_NONCE:], name.encode()).decode()
+            except InvalidTag:
+                continue
+            if len(value) >= MIN_MASKED:
+                text = text.replace(value, MASK)
+        return text
 
     def read_version(self) -> tuple[int, int, int, int]:
         """A value that changes when a secret was set, removed or used, and once a minute. Does not block."""

@@ -6,6 +6,7 @@ imported only by the process that needs it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class FeatureProgram:
     """Whether its first connection starts it. It then also takes the option `--listen` with its listening sockets."""
 
 
+class FeatureService(Protocol):
+    """What a feature does inside the gateway besides answering requests."""
+
+    async def run(self) -> None:
+        """Until cancelled. An exception ends the gateway, so it handles its own errors. Returns at once when it is off."""
+        ...
+
+
 @dataclass(frozen=True)
 class Feature:
     """One feature. Everything but the name, the title and the manifest section is optional."""
@@ -50,6 +59,11 @@ class Feature:
     """Reference to `(manifest) -> FeatureProgram | None`; None when the feature is switched off."""
     health: str | None = None
     """Reference to `(services) -> Probe`."""
+    service: str | None = None
+    """Reference to `(RouteContext) -> FeatureService`. The gateway constructs it before its routes and runs it while it
+    lives; routes find it with `RouteContext.service`. Light to import: every start of the gateway loads it."""
+    tools: str | None = None
+    """Reference to `(Services) -> list[HostTool]`: the host tools that agents get. Light to import."""
     routes: str | None = None
     """Reference to a group of routes, constructed with a `RouteContext`; each route declares its scope."""
     metrics: str | None = None

@@ -8,9 +8,12 @@ from freehold.errors import FreeholdError
 from freehold.features.declaration import Feature
 
 DECLARATIONS = (
+    "freehold.channels.feature:FEATURE",
     "freehold.code.feature:FEATURE",
     "freehold.images.feature:FEATURE",
     "freehold.mounts.feature:FEATURE",
+    "freehold.routines.workflows.feature:FEATURE",
+    "freehold.routines.feature:FEATURE",
     "freehold.ssh.feature:FEATURE",
 )
 """One line for each feature."""

@@ -86,6 +86,7 @@ async def _background_tasks(context: RouteContext) -> AsyncIterator[None]:
             group.create_task(services.slots.run()),
             group.create_task(_run_engine(services)),
             group.create_task(archive_daily(services.timeline, services.manifest.retention.timeline)),
+            *(group.create_task(service.run()) for service in context.features),
         ]
         await services.computer_access.wait_for_link()
         yield

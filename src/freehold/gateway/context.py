@@ -1,8 +1,10 @@
 """What the groups of routes get at construction."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from freehold.agents.sessions.service import SessionService
+from freehold.features import FeatureService, list_features, load_reference
 from freehold.gateway.doctor_runner import DoctorRunner
 from freehold.gateway.download_tickets import DownloadTickets
 from freehold.gateway.preview.hosts import PreviewHosts
@@ -13,6 +15,8 @@ from freehold.gateway.session_service import open_session_service
 from freehold.gateway.sign_in import SignInService
 from freehold.gateway.topic_publisher import TopicPublisher
 from freehold.gateway.topics import Topic
+
+FS = TypeVar("FS", bound=FeatureService)
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,15 @@ class RouteContext:
     tickets: DownloadTickets
     preview: PreviewParts
     sessions: SessionService
+    features: list[FeatureService] = field(default_factory=list)
+    """The services of features. The application runs them."""
+
+    def service(self, kind: type[FS]) -> FS:
+        """The service of a feature, by its class."""
+        for service in self.features:
+            if isinstance(service, kind):
+                return service
+        raise LookupError(f"no feature declares {kind.__name__}")
 
 
 def make_context(services: Services, publisher: TopicPublisher) -> RouteContext:
@@ -49,7 +62,7 @@ def make_context(services: Services, publisher: TopicPublisher) -> RouteContext:
             topics.add(Topic("ports", kept=20)),
         ),
     )
-    return RouteContext(
+    context = RouteContext(
         services=services,
         publisher=publisher,
         doctor=DoctorRunner(services.home, services.timeline, topics.add(Topic("doctor", kept=200))),
@@ -58,3 +71,7 @@ def make_context(services: Services, publisher: TopicPublisher) -> RouteContext:
         preview=preview,
         sessions=open_session_service(services, publisher, preview.ports, preview.hosts),
     )
+    for feature in list_features():
+        if feature.service is not None:
+            context.features.append(load_reference(feature.service)(context))
+    return context

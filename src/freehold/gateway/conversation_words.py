@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from freehold.gateway.principal import principal_of
 
-_FAMILIES = frozenset(("turn", "tool", "approval", "session", "ssh", "policy"))
+_FAMILIES = frozenset(("turn", "tool", "approval", "session", "ssh", "policy", "channels"))
 """Timeline events with words of the owner, of an agent, or commands."""
 _KEPT = frozenset(
     ("session", "agent", "mode", "kind", "status", "stop_reason", "changes", "usage", "approval", "answer", "digest")

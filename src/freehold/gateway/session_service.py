@@ -1,5 +1,6 @@
 """Builds the service of sessions from the gateway's services."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -21,9 +22,11 @@ from freehold.agents.tools.memory import SessionFacts, introduce_session, make_m
 from freehold.agents.tools.pods import make_pod_tools
 from freehold.agents.tools.runs import make_run_tools
 from freehold.agents.tools.server import HostToolServer
+from freehold.agents.tools.tool import HostTool
 from freehold.computer.contract.conventions import HOST_TOOLS_PORT
 from freehold.egress.models import ActiveStop
 from freehold.errors import FreeholdError
+from freehold.features import list_features, load_reference
 from freehold.gateway.computer_access import ComputerAccess
 from freehold.gateway.kill_switch import KillSwitch
 from freehold.gateway.preview.hosts import PreviewHosts, can_preview
@@ -173,11 +176,16 @@ def _serve_host_tools(
         *make_memory_tools(services.slots.get("memory"), find_facts),
         *make_pod_tools(services.slots.get("pods"), find_facts),
         *make_run_tools(services.slots.get("orchestrator"), engine.permissions_of),
+        *(tool for make_tools in _feature_tools() for tool in make_tools(services)),
     ]
     server = HostToolServer(tools, ask, calls=calls, permissions_of=engine.permissions_of)
     services.computer_access.port_handlers[HOST_TOOLS_PORT] = server.handle
     write_command(services.home.agents, server.described)
     return server
+
+
+def _feature_tools() -> list[Callable[[Services], list[HostTool]]]:
+    return [load_reference(feature.tools) for feature in list_features() if feature.tools is not None]
 
 
 def _refuse_without(orchestrator: Slot) -> None:

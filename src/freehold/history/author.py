@@ -12,6 +12,7 @@ _ORIGIN_WORDS: dict[RequestOrigin, str] = {
     "ssh": "SSH",
     "recovery_page": "recovery page",
     "command_line": "command line",
+    "channel": "a channel",
 }
 _OLD_PREFIX = "token:"  # in `agent`, in entries of Freehold 0.1.0
 

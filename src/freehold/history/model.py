@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 EntryKind = Literal["snapshot", "turn", "command", "undo", "redo", "restore", "revert", "merge", "quiet"]
 AuthorKind = Literal["agent", "terminal", "ssh", "owner", "unknown"]
-RequestOrigin = Literal["browser", "token", "session", "ssh", "recovery_page", "command_line"]
+RequestOrigin = Literal["browser", "token", "session", "ssh", "recovery_page", "command_line", "channel"]
 
 FLAG_COMPLETE = 0
 FLAG_CHANGING = 1  # stored, but the file changed during every attempt to read it

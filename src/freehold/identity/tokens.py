@@ -12,7 +12,18 @@ from freehold.identity.database import increment_revocations
 from freehold.identity.store import IdentityStore
 
 Scope = Literal[
-    "read", "prompt", "files", "terminal", "history", "beads", "pods", "memory", "events", "orchestrator", "admin"
+    "read",
+    "prompt",
+    "files",
+    "terminal",
+    "history",
+    "beads",
+    "pods",
+    "memory",
+    "events",
+    "orchestrator",
+    "routines",
+    "admin",
 ]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 

@@ -8,7 +8,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from freehold.manifest.problem import ENVIRONMENT, KeyPath, ManifestProblem, cut_printable, show_key, show_value
 from freehold.manifest.renamed_keys import RENAMED_KEYS
-from freehold.manifest.sections.agents import AgentsSection
 from freehold.manifest.shape import ROOT, KeyShape, find_nearest, list_keys, shape_at, show_example, step_into
 
 PREFIX = "FREEHOLD_"
@@ -98,7 +97,7 @@ def _paths(words: str, shape: KeyShape, path: KeyPath, tree: object) -> Iterator
     below_tree = tree if isinstance(tree, dict) else {}
     fixed = sorted((key for key in shape.keys if words == key or words.startswith(f"{key}_")), key=len, reverse=True)
     free: list[str] = []
-    if shape.many == "named" or shape.model is AgentsSection:
+    if shape.many == "named" or shape.named_tables is not None:
         written = {name.lower().replace("-", "_"): name for name in below_tree if isinstance(name, str)}
         parts = words.split("_")
         heads = ["_".join(parts[:end]) for end in range(1, len(parts))]

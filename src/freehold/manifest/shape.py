@@ -11,7 +11,6 @@ from pydantic.fields import FieldInfo
 
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath
-from freehold.manifest.sections.agents import AgentSection, AgentsSection
 from freehold.manifest.sections.base import Section
 from freehold.manifest.units import show_seconds, show_size
 
@@ -28,6 +27,11 @@ class KeyShape:
     def keys(self) -> Mapping[str, FieldInfo]:
         return self.model.model_fields if self.model and not self.many else {}
 
+    @property
+    def named_tables(self) -> type[Section] | None:
+        """What tables of free names hold that stand beside the fixed keys."""
+        return self.model.named_tables if self.model and not self.many else None
+
 
 ROOT = KeyShape(Manifest)
 
@@ -42,7 +46,7 @@ def step_into(shape: KeyShape, part: str | int) -> KeyShape | None:
         return KeyShape(shape.model)
     if part in shape.keys:
         return _shape_of(shape.keys[part])
-    return KeyShape(AgentSection) if shape.model is AgentsSection else None
+    return KeyShape(shape.named_tables) if shape.named_tables is not None else None
 
 
 def shape_at(path: KeyPath) -> KeyShape | None:
@@ -63,8 +67,8 @@ def list_keys(shape: KeyShape = ROOT, path: tuple[str, ...] = ()) -> Iterator[tu
             yield from list_keys(KeyShape(below.model), (*path, name, "<name>" if below.many == "named" else "[]"))
         else:
             yield from list_keys(below, (*path, name))
-    if shape.model is AgentsSection:
-        yield from list_keys(KeyShape(AgentSection), (*path, "<name>"))
+    if shape.named_tables is not None:
+        yield from list_keys(KeyShape(shape.named_tables), (*path, "<name>"))
 
 
 def _shape_of(field: FieldInfo) -> KeyShape:

@@ -7,7 +7,6 @@ from pydantic.fields import FieldInfo
 
 from freehold.manifest.edit import Plain
 from freehold.manifest.problem import show_key
-from freehold.manifest.sections.agents import AgentSection, AgentsSection
 from freehold.manifest.sections.slots import SlotSection
 from freehold.manifest.shape import ROOT, KeyShape, show_default, show_example, step_into, to_toml
 
@@ -18,7 +17,6 @@ _OPENING = """\
 _EXAMPLES: Mapping[tuple[str, ...], str] = {
     ("computer", "services"): "web",
     ("models",): "local",
-    ("agents",): "opencode",
     ("security", "exceptions"): "private-egress",
 }
 """Names for the examples of tables that the owner names."""
@@ -46,8 +44,9 @@ def _lines_at(
         return _table(header, path, KeyShape(shape.model), values, example=True)
     header = f"# [{show_key(path)}]" if example else f"[{show_key(path)}]"
     lines = _table(header, path, shape, values, example=example)
-    if shape.model is AgentsSection:
-        lines += _lines_at((*path, _EXAMPLES[path]), KeyShape(AgentSection), values, example=True)
+    if shape.named_tables is not None:
+        name = shape.model.named_example
+        lines += _lines_at((*path, name), KeyShape(shape.named_tables), values, example=True)
     return lines
 
 

@@ -21,6 +21,7 @@ _SIZES: Mapping[str, int] = {
 _DURATIONS: Mapping[str, float] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _MAX_BYTES = 1024**6
 _MAX_SECONDS = 36500 * 86400
+_MAX_TEXT = 40
 _QUANTITY = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{1,3})", re.ASCII)
 
 
@@ -88,19 +89,28 @@ def show_seconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f}ms" if seconds else "0s"
 
 
-def _written_as(kind: str, number: str, pattern: str) -> WithJsonSchema:
-    schemas = [{"type": number, "minimum": 0}, {"type": "string", "pattern": pattern}]
+def _written_as(kind: str, number: str, pattern: str, most: int) -> WithJsonSchema:
+    schemas = [
+        {"type": number, "minimum": 0, "maximum": most},
+        {"type": "string", "pattern": pattern, "maxLength": _MAX_TEXT},
+    ]
     return WithJsonSchema({"title": kind, "anyOf": schemas})
 
 
 Bytes = Annotated[
-    int, BeforeValidator(parse_size), _written_as("size", "integer", r"^[0-9]+(\.[0-9]+)? *[KMGTkmgt]?[Ii]?[Bb]$")
+    int,
+    BeforeValidator(parse_size),
+    _written_as("size", "integer", r"^[0-9]+(\.[0-9]+)? *[KMGTkmgt]?[Ii]?[Bb]$", _MAX_BYTES),
 ]
 Seconds = Annotated[
-    int, BeforeValidator(parse_seconds), _written_as("duration", "integer", r"^[0-9]+(\.[0-9]+)? *(ms|[smhdw])$")
+    int,
+    BeforeValidator(parse_seconds),
+    _written_as("duration", "integer", r"^[0-9]+(\.[0-9]+)? *(ms|[smhdw])$", _MAX_SECONDS),
 ]
 Moments = Annotated[
-    float, BeforeValidator(parse_moments), _written_as("duration", "number", r"^[0-9]+(\.[0-9]+)? *(ms|[smhdw])$")
+    float,
+    BeforeValidator(parse_moments),
+    _written_as("duration", "number", r"^[0-9]+(\.[0-9]+)? *(ms|[smhdw])$", _MAX_SECONDS),
 ]
 """Seconds that may have a fraction."""
 

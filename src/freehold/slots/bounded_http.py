@@ -1,9 +1,13 @@
 """An HTTP client for other people's servers: whatever they answer, it costs this process little memory."""
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+
+# It would write the address of every request into the log, and some addresses have a token in them.
+logging.getLogger("httpx2").setLevel(logging.WARNING)
 
 DEFAULT_LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
 

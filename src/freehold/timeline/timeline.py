@@ -79,7 +79,8 @@ class Transaction:
         check_kind(kind)
         check_who(who)
         text = encode_data(kind, data)
-        last, previous = self._connection.execute("SELECT seq, hash FROM head").fetchone()
+        # What this transaction has added last is the head: nobody else can write now.
+        last, previous = self._last or self._connection.execute("SELECT seq, hash FROM head").fetchone()
         seq, at = last + 1, format_instant(self._clock())
         chained = digest(previous, seq, at, kind, who, text)
         self._connection.execute(

@@ -119,6 +119,14 @@ class ApprovalStore:
         with self._timeline.transaction() as tx:
             tx.execute("UPDATE agents_approval SET live = 0 WHERE state = 'pending'")
 
+    def mark_orphaned(self, session: str) -> bool:
+        """The agent of a session will not wait any more. Its pending approvals stay. False when there are none."""
+        with self._timeline.transaction() as tx:
+            changed = tx.execute(
+                "UPDATE agents_approval SET live = 0 WHERE state = 'pending' AND session = ?", (session,)
+            ).rowcount
+        return changed > 0
+
     def add(self, session: str, turn: int | None, request: PermissionRequest) -> Change:
         approval = secrets.token_urlsafe(12)
         # What is not shown whole takes no lasting answer, and can be megabytes.

@@ -102,9 +102,12 @@ class SessionService:
         *,
         who: str,
         parent: str | None = None,
+        id: str | None = None,
         of_run: bool = False,
     ) -> SessionRow:
-        """Raises `agent.not-found`, `agent.not-installed`, `agent.no-model` or `orchestrator.unavailable`.
+        """`id` is one that was never used.
+
+        Raises `agent.not-found`, `agent.not-installed`, `agent.no-model` or `orchestrator.unavailable`.
 
         The agent of a session `of_run` works in the computer of its run and nowhere else.
         """
@@ -122,7 +125,7 @@ class SessionService:
         if model is None or model not in manifest.models:
             choose_provider(definition, manifest)
         row = await run_blocking(
-            self._store.create, definition.name, title, model, who=who, parent=parent, of_run=of_run
+            self._store.create, definition.name, title, model, who=who, parent=parent, id=id, of_run=of_run
         )
         self._watchers.publish_session(row)
         return row
@@ -347,6 +350,20 @@ class SessionService:
         await self._stop_runner(session, reason)
         await self._drop_queued(session)
         await self.dependencies.approvals.withdraw(session, orphaned=True)
+
+    async def release(self, session: str, reason: str) -> bool:
+        """Ends the agent of a session that waits for the owner, so that it costs nothing meanwhile. False if none waits.
+
+        What it asks stays. The answer is sent as the next prompt, which starts it again.
+        """
+        if not await run_blocking(self.dependencies.approvals.store.mark_orphaned, session):
+            return False
+        runner = self._runners.get(session)
+        if runner is not None:
+            runner.kill(AgentError("agent.stopped", reason))
+            runner.wake()
+            await runner.stopped.wait()
+        return True
 
     async def _stop_runner(self, session: str, reason: str) -> None:
         runner = self._runners.get(session)

@@ -69,9 +69,11 @@ class SessionStore:
         *,
         who: str,
         parent: str | None = None,
+        id: str | None = None,
         of_run: bool = False,
     ) -> SessionRow:
-        session = secrets.token_hex(8)
+        """With an `id` that the caller has stored before, a caller that crashed in between finds the session again."""
+        session = id or secrets.token_hex(8)
         if of_run:
             self._of_runs.add(session)
         with self.timeline.transaction() as tx:

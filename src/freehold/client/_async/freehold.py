@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from freehold.client._async.beads import AsyncBeads
+from freehold.client._async.channels import AsyncChannels
 from freehold.client._async.code import AsyncCode
 from freehold.client._async.connection import AsyncConnection
 from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
@@ -13,10 +14,12 @@ from freehold.client._async.history import AsyncHistory
 from freehold.client._async.memory import AsyncMemory
 from freehold.client._async.pods import AsyncPods
 from freehold.client._async.preview import AsyncPreview
+from freehold.client._async.routines import AsyncRoutines
 from freehold.client._async.runs import AsyncRuns
 from freehold.client._async.sessions import AsyncSessions
 from freehold.client._async.ssh import AsyncSsh
 from freehold.client._async.timeline import AsyncTimeline
+from freehold.client._async.workflows import AsyncWorkflows
 from freehold.client.address import read_address
 from freehold.client.models import Ended, HealthInfo, Me, Meta
 from freehold.client.stored_tokens import find_stored_token
@@ -45,12 +48,15 @@ class AsyncFreehold:
         self.preview = AsyncPreview(self._connection)
         self.ssh = AsyncSsh(self._connection)
         self.code = AsyncCode(self._connection)
+        self.channels = AsyncChannels(self._connection)
         self.sessions = AsyncSessions(self._connection)
         self.beads = AsyncBeads(self._connection)
         self.memory = AsyncMemory(self._connection)
         self.events = AsyncEvents(self._connection)
         self.pods = AsyncPods(self._connection)
         self.runs = AsyncRuns(self._connection)
+        self.routines = AsyncRoutines(self._connection)
+        self.workflows = AsyncWorkflows(self._connection)
 
     async def __aenter__(self) -> Self:
         return self

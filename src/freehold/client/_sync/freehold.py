@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from freehold.client._sync.beads import SyncBeads
+from freehold.client._sync.channels import SyncChannels
 from freehold.client._sync.code import SyncCode
 from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
@@ -14,10 +15,12 @@ from freehold.client._sync.history import SyncHistory
 from freehold.client._sync.memory import SyncMemory
 from freehold.client._sync.pods import SyncPods
 from freehold.client._sync.preview import SyncPreview
+from freehold.client._sync.routines import SyncRoutines
 from freehold.client._sync.runs import SyncRuns
 from freehold.client._sync.sessions import SyncSessions
 from freehold.client._sync.ssh import SyncSsh
 from freehold.client._sync.timeline import SyncTimeline
+from freehold.client._sync.workflows import SyncWorkflows
 from freehold.client.address import read_address
 from freehold.client.models import Ended, HealthInfo, Me, Meta
 from freehold.client.stored_tokens import find_stored_token
@@ -46,12 +49,15 @@ class SyncFreehold:
         self.preview = SyncPreview(self._connection)
         self.ssh = SyncSsh(self._connection)
         self.code = SyncCode(self._connection)
+        self.channels = SyncChannels(self._connection)
         self.sessions = SyncSessions(self._connection)
         self.beads = SyncBeads(self._connection)
         self.memory = SyncMemory(self._connection)
         self.events = SyncEvents(self._connection)
         self.pods = SyncPods(self._connection)
         self.runs = SyncRuns(self._connection)
+        self.routines = SyncRoutines(self._connection)
+        self.workflows = SyncWorkflows(self._connection)
 
     def __enter__(self) -> Self:
         return self

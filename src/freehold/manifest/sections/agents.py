@@ -1,6 +1,7 @@
 """`[agents]` and `[agents.<name>]`: which agents there are and how each is started."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from pydantic import ConfigDict, Field
 
@@ -49,6 +50,8 @@ class AgentsSection(Section):
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, AgentSection] = Field(init=False)
+    named_tables: ClassVar[type[Section]] = AgentSection
+    named_example: ClassVar[str] = "opencode"
 
     default: str = Field(default="builtin", description="The agent that is used when none is chosen.")
 

@@ -54,6 +54,7 @@ const ORIGINS: Record<string, string> = {
   ssh: "over SSH",
   recovery_page: "on the recovery page",
   command_line: "on the command line",
+  channel: "through a channel",
 };
 
 export function entryActor(entry: HistoryEntry): string {

@@ -21,6 +21,7 @@ const SCOPES: readonly { scope: Scope; allows: string }[] = [
   { scope: "memory", allows: "read, store and change what is remembered" },
   { scope: "events", allows: "read and publish events" },
   { scope: "orchestrator", allows: "see and end runs; begin them with prompt" },
+  { scope: "routines", allows: "see and pause routines and workflows; add and run them with prompt or terminal" },
   { scope: "admin", allows: "change settings, sign-ins and tokens" },
 ];
 

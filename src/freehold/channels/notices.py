@@ -1,0 +1,264 @@
+"""Writes into the outbox what the owner is told, because the timeline has it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from freehold.agents.sessions.approval_store import ApprovalRow, ApprovalStore
+from freehold.agents.sessions.store import SessionStore
+from freehold.channels.contract import Tell
+from freehold.channels.kinds import max_text, receives
+from freehold.channels.outbox import REPLY, DraftMessage, StoredMessage, add_message, set_text
+from freehold.channels.quiet_hours import find_due
+from freehold.channels.section import ChannelsSection
+from freehold.channels.store import ChannelRow
+from freehold.channels.words import FRAME, MAX_EXCERPT, Mask, excerpt, show_title, show_words, word_approval
+from freehold.errors import FreeholdError
+from freehold.timeline import Timeline, TimelineEvent, Transaction
+
+KINDS = (
+    "approval.asked",
+    "egress.question_asked",
+    "turn.ended",
+    "models.budget_reached",
+    "routine.run_done",
+    "routine.run_failed",
+    "routine.run_uncertain",
+    "routine.paused",
+    "workflow.asked",
+    "workflow.done",
+    "workflow.failed",
+    "workflow.uncertain",
+    "workflow.changed",
+)
+"""The timeline events of which the owner is told."""
+URGENT_DELAY = 5.0
+"""Seconds before the owner is told that an agent waits: whoever looks at the page has answered by then."""
+_FAILED = frozenset({"error", "interrupted", "refusal"})
+_ROUTINE_WORDS = {
+    "routine.run_done": "done",
+    "routine.run_failed": "failed",
+    "routine.run_uncertain": "it is not known whether it ran",
+    "routine.paused": "paused",
+}
+_WORKFLOW_WORDS = {
+    "workflow.asked": "asks you",
+    "workflow.done": "done",
+    "workflow.failed": "failed",
+    "workflow.uncertain": "it is not known how far a step came",
+    "workflow.changed": "stopped, because it is another one now",
+}
+_UNATTENDED_KEYS = ("routine:", "workflow:")
+"""How the key of a prompt of a routine or workflow begins: its end is told as that of the routine or workflow."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What happened, before it is worded for one channel. `words` are of an agent, `lines` are ours."""
+
+    tell: Tell
+    subject: str
+    link: str
+    lines: tuple[str, ...] = ()
+    words: str = ""
+    session: str | None = None
+    approval: ApprovalRow | None = None
+    origin: tuple[str, str] | None = None
+    """The channel that it answers, and the message there."""
+
+
+class NoticeWriter:
+    """Blocking. `write` stores all messages about one event together with the position behind it."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        sessions: SessionStore,
+        section: ChannelsSection,
+        base_url: str,
+        mask: Mask,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._timeline = timeline
+        self._sessions = sessions
+        self._approvals = ApprovalStore(timeline)
+        self._section = section
+        self._base_url = base_url
+        self._mask = mask
+        self._clock = clock
+
+    def write(self, event: TimelineEvent, channels: Sequence[ChannelRow]) -> None:
+        notice = self._describe(event)
+        with self._timeline.transaction() as tx:
+            if notice is not None:
+                for row in channels:
+                    self._add(tx, row, notice, f"event:{event.seq}")
+            tx.execute("UPDATE channels_position SET seq = ? WHERE seq < ?", (event.seq, event.seq))
+
+    def is_stale(self, message: StoredMessage) -> bool:
+        """Whether the owner has answered or read it in the meantime."""
+        if message.tell == REPLY or message.reply_to is not None:
+            return False
+        if message.approval is not None:
+            try:
+                return self._approvals.get(message.approval).state != "pending"
+            except FreeholdError:
+                return True
+        if message.session is None or message.tell not in ("finished", "failed"):
+            return False
+        try:
+            return not self._sessions.get(message.session).unread
+        except FreeholdError:
+            return True
+
+    def _describe(self, event: TimelineEvent) -> Notice | None:
+        data = event.data
+        try:
+            if event.kind == "approval.asked":
+                return self._describe_approval(self._approvals.get(str(data["approval"])))
+            if event.kind == "turn.ended":
+                return self._describe_turn(str(data["session"]), data.get("turn"), str(data.get("stop_reason")))
+        except FreeholdError:  # it was deleted meanwhile
+            return None
+        if event.kind == "egress.question_asked":
+            target = show_title(str(data["target"]), self._mask)
+            line = "A program in the computer wants to reach an address that no rule allows. Answer it in the page."
+            return Notice("needs_you", f"Network request: {target}", f"{self._base_url}/network", (line,))
+        if event.kind == "models.budget_reached":
+            words = f"The limit {data.get('limit')} of {data.get('scope')} is reached: {data.get('spent')} of {data.get('of')}."
+            link = f"{self._base_url}/settings/budgets"
+            return Notice("budget", "A budget is reached", link, (show_title(words, self._mask),))
+        if event.kind in _WORKFLOW_WORDS:
+            return self._describe_workflow(event)
+        return self._describe_routine(event)
+
+    def _describe_workflow(self, event: TimelineEvent) -> Notice | None:
+        """A question, and the end of a workflow that no routine has begun and that has something to report."""
+        data, is_asked = event.data, event.kind == "workflow.asked"
+        if not is_asked and (data.get("quiet") or data.get("run") is not None):
+            return None
+        id = str(data.get("workflow"))
+        subject = f"Workflow {show_title(str(data.get('file') or id), self._mask)}: {_WORKFLOW_WORDS[event.kind]}"
+        told = data.get("question") if is_asked else data.get("error") or data.get("result")
+        words = show_words(str(told or ""), self._mask)
+        lines = ("Answer it in the page.",) if is_asked else ()
+        link = f"{self._base_url}/workflows?id={id}"
+        return Notice("needs_you" if is_asked else "routine", subject, link, lines, words)
+
+    def _describe_routine(self, event: TimelineEvent) -> Notice | None:
+        """The end of a run, unless it says that there is nothing to report; and a routine that was paused for its failures."""
+        data = event.data
+        reason, session = data.get("error") or data.get("reason"), data.get("session")
+        if data.get("quiet") or (event.kind == "routine.paused" and reason is None):
+            return None
+        title = show_title(str(data.get("routine")), self._mask)
+        lines = (show_title(str(reason), self._mask),) if reason else ()
+        subject = f"Routine {title}: {_ROUTINE_WORDS[event.kind]}"
+        told = str(data.get("result") or "")
+        words = self._read_last_message(session) if isinstance(session, str) else show_words(told, self._mask)
+        link = self.link(session) if isinstance(session, str) else f"{self._base_url}/routines"
+        return Notice("routine", subject, link, lines, words, session if isinstance(session, str) else None)
+
+    def _read_last_message(self, session: str) -> str:
+        found = self._sessions.find_last_event(session, "message")
+        return "" if found is None else show_words(str(found.data["text"]), self._mask)
+
+    def _describe_approval(self, approval: ApprovalRow) -> Notice | None:
+        if approval.state != "pending":
+            return None
+        title = show_title(self._sessions.get(approval.session).title, self._mask)
+        origin = None
+        if approval.turn is not None:
+            origin = find_origin(self._sessions.turns.get(approval.session, approval.turn).key)
+        subject, link = f"An agent needs you: {title}", self.link(approval.session)
+        return Notice("needs_you", subject, link, session=approval.session, approval=approval, origin=origin)
+
+    def _describe_turn(self, session: str, turn: object, reason: str) -> Notice | None:
+        row = self._sessions.get(session)
+        if not isinstance(turn, int):
+            return None
+        key = self._sessions.turns.get(session, turn).key
+        origin = find_origin(key)
+        if key.startswith(_UNATTENDED_KEYS) or (reason == "cancelled" and origin is None):
+            return None
+        title = show_title(row.title, self._mask)
+        messages = [
+            str(one.data["text"])
+            for one in self._sessions.events(session, last=True, limit=200)
+            if one.turn == turn and one.kind == "message"
+        ]
+        errors = [
+            str(one.data.get("message"))
+            for one in self._sessions.events(session, last=True, limit=20)
+            if one.turn == turn and one.kind == "error"
+        ]
+        failed = reason in _FAILED
+        outcome = "Failed" if failed else "Cancelled" if reason == "cancelled" else "Finished"
+        lines = tuple(show_title(error, self._mask) for error in errors[-1:]) if failed else ()
+        words = show_words(messages[-1], self._mask) if messages else ""
+        tell: Tell = "failed" if failed else "finished"
+        return Notice(tell, f"{outcome}: {title}", self.link(session), lines, words, session, None, origin)
+
+    def _add(self, tx: Transaction, row: ChannelRow, notice: Notice, key: str) -> None:
+        """One message for one channel, unless the owner wants none of this kind there."""
+        now, preferences = self._clock(), row.preferences
+        answers = notice.origin is not None and notice.origin[0] == row.name
+        if row.owner is None or (not answers and (notice.tell not in preferences.tells or notice.origin is not None)):
+            return
+        if answers:
+            assert notice.origin is not None
+            draft = DraftMessage(key, REPLY, notice.subject, "", notice.link, now, reply_to=notice.origin[1])
+        else:
+            delay = min(preferences.batch, URGENT_DELAY) if notice.tell == "needs_you" else preferences.batch
+            due = find_due(preferences, now, delay)
+            draft = DraftMessage(key, notice.tell, notice.subject, "", notice.link, due)
+        if notice.approval is not None:
+            draft = replace(draft, approval=notice.approval.id, digest=notice.approval.digest)
+        number = add_message(tx, row.name, replace(draft, session=notice.session), now)
+        if number is not None:
+            text, answerable = self._word(row, notice, number)
+            set_text(tx, number, text, answerable=answerable)
+
+    def _word(self, row: ChannelRow, notice: Notice, number: int) -> tuple[str, bool]:
+        if notice.approval is not None:
+            return self._word_approval(row, notice.approval, number)
+        limit = min(MAX_EXCERPT if notice.origin is None else max_text(row.kind) - FRAME, max_text(row.kind) - FRAME)
+        words = [excerpt(notice.words, max(limit, 100))] if notice.words and row.preferences.words else []
+        return "\n".join([*notice.lines, *words]), False
+
+    def _word_approval(self, row: ChannelRow, approval: ApprovalRow, number: int) -> tuple[str, bool]:
+        data = approval.as_json()
+        if not row.preferences.words:
+            return "Look at the question in the page, and answer it there.", False
+        asked = word_approval(data, max_text(row.kind), self._mask)
+        what = "It asks you a question." if approval.is_question else "It asks for a permission."
+        if not asked.whole:
+            return f"{what} This channel cannot show all of it. Look at it in the page, and answer it there.", False
+        # A host tool acts on Freehold itself: it opens the network, or takes back changes.
+        may_answer = self._section.approvals and receives(row.kind) and data["kind"] != "host"
+        if not may_answer:
+            return f"{what}\n{asked.text}\nAnswer it in the page.", False
+        if not approval.is_question:
+            how = "Reply /allow or /deny to this message"
+        elif data["details"]["options"] or data["details"]["free_text"]:
+            choices = "\n".join(show_title(str(one), self._mask) for one in data["details"]["options"])
+            how = f"{choices}\nReply to this message with your answer".lstrip()
+        else:
+            how = "Reply /allow for yes or /deny for no"
+        return f"{what}\n{asked.text}\n{how}, or to number {number}. Your answer counts once.", True
+
+    def link(self, session: str | None) -> str:
+        """The page of a session, or the first page."""
+        return f"{self._base_url}/sessions?id={session}" if session is not None else self._base_url
+
+
+def make_prompt_key(channel: str, message: str) -> str:
+    """The idempotency key of a prompt that came through a channel."""
+    return f"channel:{channel}:{message}"
+
+
+def find_origin(key: str) -> tuple[str, str] | None:
+    """The channel and the message that a prompt came from."""
+    word, _, rest = key.partition(":")
+    channel, found, message = rest.partition(":")
+    return (channel, message) if word == "channel" and found else None

@@ -1,0 +1,104 @@
+"""Messages of the owner, stored before anything is done with them: each is carried out once. Every method blocks."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from freehold.channels.contract import IncomingAttachment, IncomingMessage
+from freehold.timeline import Json, Timeline
+
+MAX_WAITING = 100
+"""Messages of one channel that wait to be carried out. More are not taken."""
+MAX_KEPT = 2_000
+"""Ids of one channel by which a repetition is recognised."""
+
+
+@dataclass(frozen=True)
+class ReceivedMessage:
+    """`begun`: it was begun before and the process ended. `session` got it, or was opened for it."""
+
+    message: IncomingMessage
+    begun: bool
+    session: str | None
+
+
+class ReceivedMessages:
+    def __init__(self, timeline: Timeline, clock: Callable[[], float] = time.time) -> None:
+        self._timeline = timeline
+        self._clock = clock
+
+    def store(self, channel: str, messages: Sequence[IncomingMessage], cursor: str, strangers: int) -> int:
+        """Stores what is new, with the position behind it. Returns how many there was no place for."""
+        now, refused = self._clock(), 0
+        with self._timeline.transaction() as tx:
+            ((waiting,),) = tx.execute(
+                "SELECT count(*) FROM channels_received WHERE channel = ? AND state <> 'done'", (channel,)
+            ).fetchall()
+            ((last,),) = tx.execute(
+                "SELECT coalesce(max(number), 0) FROM channels_received WHERE channel = ?", (channel,)
+            ).fetchall()
+            for message in messages:
+                state, words = "new", json.dumps(asdict(message))
+                if waiting >= MAX_WAITING:
+                    state, words = "done", ""
+                made = tx.execute(
+                    "INSERT INTO channels_received (channel, remote, number, at, state, message)"
+                    " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    (channel, message.id, last + 1, now, state, words),
+                ).rowcount
+                if made:
+                    last += 1
+                    seen: dict[str, Json] = {"channel": channel, "message": message.id, "text": message.text[:2000]}
+                    tx.append("channels.message_received", seen, who=f"channel:{channel}")
+                    waiting += state == "new"
+                    refused += state == "done"
+            tx.execute(
+                "DELETE FROM channels_received WHERE channel = ? AND state = 'done' AND number <= ?",
+                (channel, last - MAX_KEPT),
+            )
+            tx.execute(
+                "UPDATE channels_channel SET cursor = ?, strangers = strangers + ? WHERE name = ?",
+                (cursor, strangers, channel),
+            )
+        return refused
+
+    def is_known(self, channel: str, remote: str) -> bool:
+        return bool(
+            self._timeline.query("SELECT 1 FROM channels_received WHERE channel = ? AND remote = ?", (channel, remote))
+        )
+
+    def begin_next(self, channel: str) -> ReceivedMessage | None:
+        """The oldest that is not done. It counts as begun from now on."""
+        with self._timeline.transaction() as tx:
+            row = tx.execute(
+                "SELECT remote, state, message, session FROM channels_received WHERE channel = ? AND state <> 'done'"
+                " ORDER BY number LIMIT 1",
+                (channel,),
+            ).fetchone()
+            if row is None:
+                return None
+            remote, state, message, session = row
+            tx.execute(
+                "UPDATE channels_received SET state = 'begun' WHERE channel = ? AND remote = ?", (channel, remote)
+            )
+        return ReceivedMessage(_read(json.loads(message)), state == "begun", session)
+
+    def set_session(self, channel: str, remote: str, session: str) -> None:
+        """Before the prompt is sent: after a crash it goes to the same session, with the same key."""
+        with self._timeline.transaction() as tx:
+            tx.execute(
+                "UPDATE channels_received SET session = ? WHERE channel = ? AND remote = ?", (session, channel, remote)
+            )
+
+    def finish(self, channel: str, remote: str) -> None:
+        with self._timeline.transaction() as tx:
+            tx.execute(
+                "UPDATE channels_received SET state = 'done', message = '' WHERE channel = ? AND remote = ?",
+                (channel, remote),
+            )
+
+
+def _read(data: dict[str, Any]) -> IncomingMessage:
+    return IncomingMessage(**{**data, "attachments": tuple(IncomingAttachment(**one) for one in data["attachments"])})

@@ -1,0 +1,1 @@
+"""Routines: work that begins without the owner, on a schedule or because something happened, within bounds."""

@@ -1,0 +1,162 @@
+"""The bodies of `/v1/routines` and `/v1/hooks`."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from freehold.gateway.inputs import RequestBody
+from freehold.routines.records import Routine, RoutineRun, RoutineRunState, RoutineState, RunMark
+from freehold.routines.rules import TriggerKind, WorkKind, work_of
+from freehold.routines.section import RoutineName, RoutineSection
+
+MAX_TIMES = 100
+MAX_TEXT = 10_000
+
+
+class AddRoutineBody(RequestBody):
+    name: RoutineName
+    routine: RoutineSection
+    replace: bool = Field(default=False, description="Change the routine of this name, if there is one.")
+
+
+class PlanRoutineBody(RequestBody):
+    routine: RoutineSection
+    count: int = Field(default=10, ge=1, le=MAX_TIMES)
+
+
+class RunRoutineBody(RequestBody):
+    text: str | None = Field(default=None, max_length=MAX_TEXT, description="What the run is told, as data.")
+
+
+class RoutineTimesBody(BaseModel):
+    """When the routine would begin; empty when it does not begin at times."""
+
+    times: list[datetime]
+    zone: str
+
+
+class RoutineRunBody(BaseModel):
+    """One run. `cost` in US dollars."""
+
+    id: str
+    number: int
+    routine: str
+    state: RoutineRunState
+    cause: str
+    due: datetime
+    begin: datetime
+    attempt: int
+    started: datetime | None
+    finished: datetime | None
+    session: str | None
+    turn: int | None
+    cost: float | None
+    quiet: bool
+    result: str | None
+    error: str | None
+
+
+class RoutineRunDetailsBody(RoutineRunBody):
+    """`data` is what the trigger told: it comes from outside."""
+
+    data: dict[str, Any]
+
+
+class RoutineRunMarkBody(BaseModel):
+    """A run in the strip of the last ones."""
+
+    id: str
+    state: RoutineRunState
+    due: datetime
+    cost: float | None
+    quiet: bool
+
+
+class RoutineBody(BaseModel):
+    """One routine. `settings` has the keys that are set. `recent` are its last runs, the newest first."""
+
+    name: str
+    source: str
+    state: RoutineState
+    reason: str | None
+    trigger: TriggerKind
+    work: WorkKind
+    next: datetime | None
+    zone: str
+    failures: int
+    session: str | None
+    cost: float
+    settings: dict[str, Any]
+    last: RoutineRunBody | None
+    recent: list[RoutineRunMarkBody]
+
+
+class RoutinePageBody(BaseModel):
+    """By name. Send `cursor` as `after` to get the next page; null on the last one."""
+
+    routines: list[RoutineBody]
+    cursor: str | None
+
+
+class RoutineRunPageBody(BaseModel):
+    """The newest first. Send `cursor` as `before` to get the next page; null on the last one."""
+
+    runs: list[RoutineRunBody]
+    cursor: int | None
+
+
+class RoutineRemovedBody(BaseModel):
+    name: str
+
+
+class RoutineHookBody(BaseModel):
+    """Where the requests go, and the secret that signs them. It is shown once."""
+
+    url: str
+    secret: str
+
+
+class HookAnswerBody(BaseModel):
+    """`run` is null for a message that has begun a run before."""
+
+    run: str | None
+
+
+def describe_run(run: RoutineRun) -> RoutineRunBody:
+    return RoutineRunBody.model_validate(_values(run))
+
+
+def describe_run_details(run: RoutineRun) -> RoutineRunDetailsBody:
+    return RoutineRunDetailsBody.model_validate({**_values(run), "data": dict(run.data)})
+
+
+def _values(run: RoutineRun) -> dict[str, Any]:
+    moments = {
+        name: None if (moment := getattr(run, name)) is None else as_moment(moment)
+        for name in ("due", "begin", "started", "finished")
+    }
+    return {**vars(run), **moments}
+
+
+def describe_routine(routine: Routine, last: RoutineRun | None, recent: list[RunMark], cost: float) -> RoutineBody:
+    return RoutineBody(
+        name=routine.name,
+        source=routine.source,
+        state=routine.state,
+        reason=routine.reason,
+        trigger=routine.trigger,
+        work=work_of(routine.spec),
+        next=None if routine.next is None else as_moment(routine.next),
+        zone=routine.zone,
+        failures=routine.failures,
+        session=routine.session,
+        cost=cost,
+        settings=routine.spec.model_dump(mode="json", exclude_defaults=True),
+        last=None if last is None else describe_run(last),
+        recent=[RoutineRunMarkBody.model_validate({**vars(mark), "due": as_moment(mark.due)}) for mark in recent],
+    )
+
+
+def as_moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,17 @@
+"""Routines as a feature."""
+
+from freehold.features import ControlCenterPage, Feature
+
+FEATURE = Feature(
+    name="routines",
+    title="Routines",
+    section="freehold.routines.section:RoutinesSection",
+    checks="freehold.routines.checks",
+    health="freehold.routines.health:make_probe",
+    service="freehold.routines.service:make_service",
+    tools="freehold.routines.tools:make_routine_tools",
+    routes="freehold.routines.routes:RoutineRoutes",
+    metrics="freehold.routines.metrics:add_routine_metrics",
+    commands={"routines": "freehold.routines.cli:command"},
+    pages=(ControlCenterPage("/routines", "Routines"),),
+)

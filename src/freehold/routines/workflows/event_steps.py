@@ -1,0 +1,66 @@
+"""Steps that wait for an event of the events slot."""
+
+import asyncio
+
+from freehold.agents.threads import run_blocking
+from freehold.errors import FreeholdError
+from freehold.routines.workflows.records import WorkflowStep
+from freehold.routines.workflows.store import StepEnd, WorkflowStore, is_event
+from freehold.slots import Slot, SlotCaller
+from freehold.slots.events.cloud_event import CloudEvent
+from freehold.slots.events.contract import MAX_WAIT, AwaitEvents, ReadEvents
+
+PAGE = 200
+OFF_DELAY = 30.0
+CALLER = SlotCaller("freehold")
+
+
+class EventSteps:
+    """Does nothing until a step waits. Each step has the number of the last event that it has seen."""
+
+    def __init__(self, store: WorkflowStore, slot: Slot | None) -> None:
+        self._store = store
+        self._slot = slot
+        self._changed = asyncio.Event()
+
+    def poke(self) -> None:
+        self._changed.set()
+
+    async def find_last(self) -> int | None:
+        """The last event now: a step waits for what comes after it. None when there is no slot."""
+        if self._slot is None:
+            return None
+        try:
+            newest = await self._slot.call(ReadEvents(limit=1, newest=True), CALLER)
+        except FreeholdError:
+            return None
+        return newest.events[-1].sequence if newest.events else 0
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self._changed.clear()
+            steps = [one for one in await run_blocking(self._store.list_open_steps, "event") if one.after is not None]
+            if self._slot is None or not steps:
+                await self._changed.wait()
+                continue
+            try:
+                await self._read(self._slot, steps)
+            except FreeholdError:
+                await asyncio.sleep(OFF_DELAY)  # the slot is off, or away for a moment
+
+    async def _read(self, slot: Slot, steps: list[WorkflowStep]) -> None:
+        after = min(step.after or 0 for step in steps)
+        await slot.call(AwaitEvents(after, MAX_WAIT), CALLER)
+        page = await slot.call(ReadEvents(after, limit=PAGE), CALLER)
+        for step in steps:
+            await run_blocking(self._see, step, page.events, page.cursor)
+
+    def _see(self, step: WorkflowStep, events: tuple[CloudEvent, ...], cursor: int) -> None:
+        for event in events:
+            if event.sequence > (step.after or 0) and is_event(str(step.given["name"]), event.type):
+                told = {"id": event.id, "type": event.type, "subject": event.subject, "data": dict(event.data)}
+                self._store.end_step(step, StepEnd(told))
+                return
+        if cursor > (step.after or 0):
+            self._store.note_event(step, cursor)

@@ -1,0 +1,16 @@
+"""Workflows as a feature."""
+
+from freehold.features import ControlCenterPage, Feature
+
+FEATURE = Feature(
+    name="workflows",
+    title="Workflows",
+    section="freehold.routines.workflows.section:WorkflowsSection",
+    health="freehold.routines.workflows.health:make_probe",
+    service="freehold.routines.workflows.service:make_service",
+    tools="freehold.routines.workflows.tools:make_workflow_tools",
+    routes="freehold.routines.workflows.routes:WorkflowRoutes",
+    metrics="freehold.routines.workflows.metrics:add_workflow_metrics",
+    commands={"workflow": "freehold.routines.workflows.cli:command"},
+    pages=(ControlCenterPage("/workflows", "Workflows"),),
+)

@@ -1,0 +1,355 @@
+"""Workflows inside the gateway: runs the files that are due, does what their steps ask for, and lets them wait.
+
+Everything that must survive a crash is stored before it is acted on. For a workflow that waits nothing is held in memory.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import Literal
+
+from freehold.agents.sessions.service import SessionService
+from freehold.agents.threads import run_blocking
+from freehold.computer.contract.conventions import WORKSPACE
+from freehold.computer.library.process import Process
+from freehold.egress.models import ActiveStop
+from freehold.errors import FreeholdError
+from freehold.gateway.context import RouteContext
+from freehold.routines.clock import Clock, WallClock
+from freehold.routines.loops import keep_going, keep_quiet, keep_trying
+from freehold.routines.shell_command import mark_files, run_shell
+from freehold.routines.workflows.agent_steps import PARK_GRACE, AgentSteps
+from freehold.routines.workflows.event_steps import EventSteps
+from freehold.routines.workflows.execution import LINGER, ExecutionBounds, StepHost, WorkflowExecution
+from freehold.routines.workflows.messages import CommandInput, read_input
+from freehold.routines.workflows.program import StartProgram, start_in_computer
+from freehold.routines.workflows.records import Workflow, WorkflowStep
+from freehold.routines.workflows.section import WorkflowsSection
+from freehold.routines.workflows.store import MAX_SOURCE, StepEnd, WorkflowOrder, WorkflowStore
+from freehold.slots import Slot
+from freehold.timeline import TimelineEvent
+
+KINDS = ("turn.ended", "approval.asked", "approval.answered", "session.deleted", "workflow.*", "models.resumed")
+"""Timeline events that a workflow may wait for."""
+OVER = frozenset({"workflow.done", "workflow.failed", "workflow.uncertain", "workflow.changed", "workflow.cancelled"})
+RETRY_DELAY = 5.0
+COMMANDS_AT_ONCE = 8
+UNEXPECTED = "Freehold has an error: freehold logs shows the cause"
+
+log = logging.getLogger("freehold.workflows")
+ReadSource = Callable[[str], Awaitable[str]]
+
+
+def make_service(context: RouteContext) -> "WorkflowService":
+    """The service of the gateway."""
+    services = context.services
+    service = WorkflowService(
+        context.sessions, services.manifest.section(WorkflowsSection), events=services.slots.get("events")
+    )
+
+    async def stop(_stop: ActiveStop) -> None:
+        await service.stop_all()
+
+    services.models.on_stop(stop)
+    return service
+
+
+class WorkflowService:
+    """A service of the gateway. `run` must run as long as it is used."""
+
+    def __init__(
+        self,
+        sessions: SessionService,
+        section: WorkflowsSection | None = None,
+        *,
+        events: Slot | None = None,
+        clock: Clock | None = None,
+        grace: float = PARK_GRACE,
+        linger: float = LINGER,
+        start: StartProgram | None = None,
+        read_source: ReadSource | None = None,
+    ) -> None:
+        """Without `events`, an event comes only from `WorkflowStore.signal`. `start` and `read_source` are for tests."""
+        self._sessions = sessions
+        self._section = section or WorkflowsSection()
+        self._bounds = ExecutionBounds(self._section.longest, self._section.steps, linger)
+        self.store = WorkflowStore(sessions.dependencies.store.timeline, clock or WallClock())
+        self._agents = AgentSteps(sessions, self.store, grace=grace)
+        self._events = EventSteps(self.store, events)
+        self._start = start or start_in_computer(sessions.dependencies)
+        self._read_source = read_source or self._read_from_computer
+        self._changed = asyncio.Event()
+        self._places = asyncio.Semaphore(self._section.at_once)
+        self._commands = asyncio.Semaphore(COMMANDS_AT_ONCE)
+        self._working: set[str] = set()
+        """Workflows whose file runs, or is about to."""
+        self._executions: dict[str, WorkflowExecution] = {}
+        self._processes: dict[int, Process] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self.ready = asyncio.Event()
+        """Set when the tables are there and what was cut off is found."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._sessions.ready.wait()
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            last = await run_blocking(self.store.timeline.last)
+            await keep_trying(self._prepare)
+            self.ready.set()
+            follow = partial(self._follow_timeline, 0 if last is None else last.seq)
+            for loop in (self._keep_time, follow, self._guard_agents, self._events.run):
+                group.create_task(keep_going(loop))
+
+    async def _prepare(self) -> None:
+        await run_blocking(self.store.prepare)
+        for step in await run_blocking(self.store.recover):
+            self._begin_step(step)
+
+    def complete_order(self, order: WorkflowOrder) -> WorkflowOrder:
+        """The order within the bounds of the manifest."""
+        most = self._section.budget
+        if most is None or order.budget is not None:
+            return order
+        return WorkflowOrder(order.file, order.data, most, order.asks, order.digest, order.run)
+
+    # Time
+
+    async def _keep_time(self) -> None:
+        while True:
+            self._changed.clear()
+            wake = await run_blocking(self.store.find_next_wake)
+            if wake is not None and wake <= self.store.clock.now():
+                await run_blocking(self.store.wake_due)
+                for execution in self._executions.values():
+                    execution.poke()
+                continue
+            if self._sessions.dependencies.models.stopped is None:
+                for id in await run_blocking(self.store.list_due):
+                    self._run_file(id)
+            await self.store.clock.wait(wake, self._changed)
+
+    def _run_file(self, id: str) -> None:
+        if id not in self._working:
+            self._working.add(id)
+            self._spawn(self._work(id))
+
+    # One workflow
+
+    async def _work(self, id: str) -> None:
+        """Runs the file until it waits or has ended."""
+        try:
+            async with self._places:
+                is_lost = await self._execute(id) == "lost"
+            if is_lost:
+                await asyncio.sleep(RETRY_DELAY)
+        except FreeholdError as error:
+            log.warning("a workflow cannot run now: %s", error, extra={"workflow": id})
+            await asyncio.sleep(RETRY_DELAY)
+        except Exception:
+            log.exception("a workflow failed unexpectedly", extra={"workflow": id})
+            await keep_trying(partial(run_blocking, partial(self.store.end, id, "failed", error=UNEXPECTED)))
+        finally:
+            self._working.discard(id)
+            self._changed.set()
+
+    async def _execute(self, id: str) -> str:
+        await self._sessions.dependencies.wait_connected()
+        found = await run_blocking(self.store.get, id)
+        try:
+            source = await self._read_source(found.file)
+        except FreeholdError as error:
+            if error.kind.name not in ("not-found", "invalid", "too-large"):
+                raise
+            state: Literal["failed", "changed"] = "failed" if found.source is None else "changed"
+            await run_blocking(partial(self.store.end, id, state, error=f"{found.file}: {error.message}", of=("due",)))
+            return "ended"
+        workflow = await run_blocking(self.store.claim, id, source)
+        if workflow is None:
+            return "ended"
+        host = StepHost(self._begin_step, partial(self._mark, workflow), self._events.find_last)
+        async with self._start(workflow) as program:
+            execution = WorkflowExecution(self.store, workflow, program, host, self._bounds)
+            self._executions[id] = execution
+            try:
+                return await execution.run()
+            finally:
+                del self._executions[id]
+
+    async def _read_from_computer(self, file: str) -> str:
+        computer = self._sessions.dependencies.computer()
+        return await computer.files.read_text(f"{WORKSPACE}/{file}", limit=MAX_SOURCE)
+
+    async def _mark(self, workflow: Workflow, phase: Literal["before", "after"], step: WorkflowStep) -> int | None:
+        """The entry of history with what the step has changed."""
+        why = f"workflow {workflow.name}, step {step.place}"
+        found = await mark_files(self._sessions.dependencies, phase, why)
+        return found.entry if found is not None and found.changed and phase == "after" else None
+
+    # Steps of the host
+
+    def _begin_step(self, step: WorkflowStep) -> None:
+        if step.kind == "command" and step.state == "begun":
+            self._spawn(self._run_command(step))
+        elif step.kind == "agent":
+            self._spawn(self._run_agent(step))
+        else:
+            self._changed.set()
+            self._events.poke()
+
+    async def _run_command(self, step: WorkflowStep) -> None:
+        given = read_input(step.kind, step.given)
+        assert isinstance(given, CommandInput)
+        workflow = await run_blocking(self.store.get, step.workflow)
+
+        def note(process: Process) -> None:
+            self._processes[step.number] = process
+
+        async with self._commands:
+            entry = None
+            try:
+                await self._mark(workflow, "before", step)
+                end = await run_shell(
+                    self._sessions.dependencies.computer(),
+                    given.command,
+                    told=b"",
+                    variables={"WORKFLOW_ID": workflow.id, "WORKFLOW_STEP": step.place},
+                    longest=given.timeout,
+                    on_start=note,
+                )
+                problem = end.problem if given.check or end.code < 0 else None
+                error = None if problem is None else f"{problem}\n{end.output}".strip()
+                entry = await self._mark(workflow, "after", step)
+                how = StepEnd({"code": end.code, "output": end.output}, error, entry=entry)
+            except FreeholdError as problem_inside:
+                how = StepEnd(error=problem_inside.message, entry=entry)
+            finally:
+                self._processes.pop(step.number, None)
+        await self._end_step(step, how)
+
+    async def _run_agent(self, step: WorkflowStep) -> None:
+        workflow = await run_blocking(self.store.get, step.workflow)
+        try:
+            if await self._agents.find_over_budget(workflow):
+                await self._end_over_budget(workflow)
+                return
+            end = await self._agents.begin(workflow, step)
+        except FreeholdError as error:
+            end = StepEnd(error=error.message)
+        if end is not None:
+            await self._end_step(step, end)
+        else:
+            await self._settle(step.session)
+
+    async def _settle(self, session: str | None) -> None:
+        """Looks whether the agent of a step has ended or waits for the owner. Idempotent."""
+        step = None if session is None else await run_blocking(self.store.find_agent_step, session)
+        if step is None:
+            return
+        workflow = await run_blocking(self.store.get, step.workflow)
+        end = await self._agents.settle(workflow, step)
+        if end is not None:
+            await self._end_step(step, end)
+
+    async def _end_step(self, step: WorkflowStep, how: StepEnd) -> None:
+        """Tries again until that is stored: the disk may be full now."""
+        with suppress(FreeholdError):
+            await keep_trying(partial(run_blocking, self.store.end_step, step, how))
+        self._poke(step.workflow)
+
+    def _poke(self, id: str) -> None:
+        execution = self._executions.get(id)
+        if execution is not None:
+            execution.poke()
+        self._changed.set()
+
+    async def _guard_agents(self) -> None:
+        """Ends agents that work too long or cost too much."""
+        while True:
+            steps = await self._agents.wait_live()
+            for step in steps:
+                if self._agents.is_late(step):
+                    await self._agents.stop(step, "It worked too long")
+                    timeout = step.given.get("timeout", 0)
+                    await self._end_step(
+                        step, StepEnd(error=f"The agent worked for {timeout:g} s, which is its longest")
+                    )
+            for id in {step.workflow for step in steps}:
+                workflow = await run_blocking(self.store.get, id)
+                if workflow.finished is None and await self._agents.find_over_budget(workflow):
+                    await self._end_over_budget(workflow)
+
+    async def _end_over_budget(self, workflow: Workflow) -> None:
+        words = f"Its agents have cost {workflow.budget:.2f} US dollars, which is its budget"
+        steps = await run_blocking(self.store.list_steps, workflow.id)
+        await run_blocking(partial(self.store.end, workflow.id, "failed", error=words))
+        await self._stop_steps(steps, words)
+
+    # Ending
+
+    async def cancel(self, id: str, who: str, reason: str | None = None) -> Workflow:
+        """Ends a workflow and what it has begun. Idempotent. Raises `workflow.not-found`."""
+        steps = await run_blocking(self.store.list_steps, id)
+        words = reason or f"{who} ended it"
+        workflow = await run_blocking(partial(self.store.cancel, id, who=who, reason=words))
+        await self._stop_steps(steps, words)
+        return workflow
+
+    async def _stop_steps(self, steps: list[WorkflowStep], reason: str) -> None:
+        for step in steps:
+            if step.state not in ("begun", "waiting"):
+                continue
+            process = self._processes.get(step.number)
+            if process is not None:
+                process.kill()
+            if step.kind == "agent":
+                await self._agents.stop(step, reason)
+        if steps:
+            self._poke(steps[0].workflow)
+
+    async def stop_all(self) -> None:
+        """The kill switch: ends the workflows that work. Those that wait for you, a time or an event go on later."""
+        if not self.ready.is_set():
+            return
+        with suppress(FreeholdError):
+            kinds = ("agent", "command", "step")
+            open_steps = [await run_blocking(self.store.list_open_steps, kind) for kind in kinds]
+            busy = {step.workflow for found in open_steps for step in found}
+            for id in {*busy, *self._executions}:
+                await self.cancel(id, "owner", "The owner stopped all agents")
+
+    # Events
+
+    async def _follow_timeline(self, begin: int) -> None:
+        async with aclosing(self.store.timeline.follow(begin, KINDS)) as events:
+            async for event in events:
+                await self._see(event)
+
+    async def _see(self, event: TimelineEvent) -> None:
+        if event.kind in OVER:
+            # Ended by another process, perhaps: what it has begun here ends too.
+            steps = await run_blocking(self.store.list_steps, str(event.data["workflow"]))
+            await self._stop_cancelled(steps)
+            self._poke(str(event.data["workflow"]))
+        elif event.kind.startswith("workflow."):
+            self._poke(str(event.data["workflow"]))
+        elif event.kind == "models.resumed":
+            self._changed.set()
+        else:
+            await self._settle(str(event.data.get("session")))
+
+    async def _stop_cancelled(self, steps: list[WorkflowStep]) -> None:
+        for step in steps:
+            if step.state != "cancelled":
+                continue
+            process = self._processes.get(step.number)
+            if process is not None:
+                process.kill()
+            if step.kind == "agent" and self._agents.is_live(step):
+                await self._agents.stop(step, "The workflow ended")
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        assert self._group is not None
+        self._group.create_task(keep_quiet(work))

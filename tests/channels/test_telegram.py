@@ -1,0 +1,195 @@
+"""Telegram through a double of its Bot API: paired by a code, told what happens, and deaf to everybody else."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+
+from tests.channels.conftest import ChannelGateway, OpenGateway
+from tests.support.condition import until
+from tests.support.telegram import OWNER, STRANGER, TOKEN, TelegramDouble
+
+
+async def test_a_code_said_through_the_channel_pairs_it_with_whoever_said_it(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.add_telegram(telegram)
+    offer = await gateway.post("/telegram/pair")
+    assert offer["code"] in offer["words"]
+    assert offer["link"] == f"https://t.me/my_freehold_bot?start={offer['code']}"
+    assert (await gateway.row()).owner is None
+    telegram.say(f"/start {offer['code'].lower()}")
+    await until(lambda: any("paired" in text for text in telegram.texts()))
+    row = await gateway.row()
+    assert row.owner is not None
+    assert (row.owner.sender, row.strangers) == (str(OWNER), 0)
+    assert {one["chat_id"] for one in telegram.sent} == {OWNER}
+
+
+async def test_news_is_told_with_its_words_and_a_link(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    await gateway.pair_telegram(telegram)
+    session = await gateway.finish_turn("The roof is mended.\nIt no longer leaks.", title="Mend the roof")
+    await until(lambda: any("roof" in text for text in telegram.texts()))
+    (text,) = [text for text in telegram.texts() if "roof" in text]
+    assert text.startswith("Finished: Mend the roof\n│ The roof is mended.\n│ It no longer leaks.\n")
+    assert text.endswith(f"/sessions?id={session}")
+
+
+async def test_what_waited_is_sent_once_after_the_gateway_was_killed(
+    open_gateway: OpenGateway, telegram: TelegramDouble
+) -> None:
+    async with open_gateway("") as gateway:
+        await gateway.pair_telegram(telegram)
+        telegram.stop()
+        await gateway.finish_turn("done", title="While it was away")
+        timeline = gateway.gateway.services.timeline
+        await until(lambda: timeline.query("SELECT 1 FROM channels_message WHERE tell = 'finished'"))
+    telegram.start()
+    async with open_gateway("") as gateway:
+        await until(lambda: any("While it was away" in text for text in telegram.texts()))
+        await until(lambda: gateway.service.outbox.count_waiting("telegram") == 0)
+    async with open_gateway("") as gateway:
+        await gateway.finish_turn("done", title="Later")
+        await until(lambda: any("Later" in text for text in telegram.texts()))
+    assert sum("While it was away" in text for text in telegram.texts()) == 1
+
+
+async def test_a_dead_channel_is_said_in_health_and_blocks_nothing(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    telegram.stop()
+    await gateway.finish_turn("done")
+
+    async def state() -> str:
+        health = (await gateway.gateway.http.get("/health", headers=gateway.headers)).json()
+        (found,) = [one for one in health["components"] if one["name"] == "channels"]
+        return f"{found['state']} {found['required']} {found['last_error']}"
+
+    async def is_away() -> bool:
+        await gateway.gateway.publisher.health.probe("channels")
+        return (await state()).startswith("degraded False telegram: no connection")
+
+    await until(is_away)
+    assert TOKEN not in await state()
+    telegram.start()
+    await gateway.post("/telegram/test")
+    await until(lambda: len(telegram.texts()) >= 3)
+    await until(lambda: gateway.service.outbox.count_waiting("telegram") == 0)
+
+    async def is_back() -> bool:
+        await gateway.gateway.publisher.health.probe("channels")
+        return (await state()).startswith("ok")
+
+    await until(is_back)
+
+
+async def test_a_stranger_gets_no_answer_at_all_and_is_counted(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    before = len(telegram.sent)
+    for number in range(300):
+        telegram.say(f"hello {number}", sender=STRANGER + number % 7)
+    telegram.say("/stop", sender=STRANGER)
+    telegram.say("/status")
+
+    async def is_counted() -> bool:
+        return (await gateway.row()).strangers == 301
+
+    await until(is_counted)
+    await until(lambda: len(telegram.sent) > before)
+    assert {one["chat_id"] for one in telegram.sent} == {OWNER}
+    assert len(telegram.sent) == before + 1
+    assert gateway.gateway.services.models.stopped is None
+
+
+async def test_stop_is_the_kill_switch(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    await gateway.pair_telegram(telegram)
+    telegram.say("/stop")
+    await until(lambda: any("All agents are stopped" in text for text in telegram.texts()))
+    stopped = gateway.gateway.services.models.stopped
+    assert stopped is not None
+    assert stopped.who == "channel:telegram"
+    telegram.say("/status")
+    await until(lambda: any("kill switch is on" in text for text in telegram.texts()))
+
+
+async def test_what_the_owner_has_seen_in_the_page_is_not_told_again(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    await gateway.prefer(batch=3600)
+    session = await gateway.finish_turn("seen", title="Seen before")
+    timeline = gateway.gateway.services.timeline
+    await until(lambda: timeline.query("SELECT 1 FROM channels_message WHERE tell = 'finished'"))
+    await gateway.gateway.context.sessions.mark_seen(session, 100)
+    with timeline.transaction() as tx:
+        tx.execute("UPDATE channels_message SET due = 0")
+    await gateway.post("/telegram/test")
+    await until(lambda: gateway.service.outbox.count_waiting("telegram") == 0)
+    assert not any("Seen before" in text for text in telegram.texts())
+
+
+async def test_a_removed_channel_leaves_no_secret_and_asks_no_more(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    vault = gateway.gateway.services.vault
+    assert [one.name for one in await asyncio.to_thread(vault.list)] == ["channel.telegram"]
+    reply = await gateway.gateway.http.delete("/v1/channels/telegram", headers=gateway.headers)
+    assert reply.status_code == 200
+    assert await gateway.service.list() == []
+    assert await asyncio.to_thread(vault.list) == []
+
+
+async def test_news_is_collected_into_one_message(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    await gateway.pair_telegram(telegram)
+    await gateway.prefer(batch=3600)
+    sessions = [await gateway.finish_turn("words " * 1_000, title=f"Task {number}") for number in range(3)]
+    timeline = gateway.gateway.services.timeline
+    await until(lambda: len(timeline.query("SELECT 1 FROM channels_message WHERE tell = 'finished'")) == 3)
+    with timeline.transaction() as tx:
+        tx.execute("UPDATE channels_message SET due = ? WHERE state = 'waiting'", (time.time() - 1,))
+    await gateway.post("/telegram/test")
+    await until(lambda: any("Task 0" in text for text in telegram.texts()))
+    (text,) = [text for text in telegram.texts() if "Task" in text]
+    assert text.startswith("3 pieces of news\n")
+    assert all(f"Finished: Task {number}" in text for number in range(3))
+    assert all(f"/sessions?id={session}" in text for session in sessions)
+    # A reply to it would be for several sessions.
+    number = telegram.number_of("Task 0")
+    await until(lambda: gateway.service.outbox.find_sent("telegram", str(number)))
+    telegram.say("Go on", reply_to=number)
+    await until(lambda: any("several sessions" in text for text in telegram.texts()))
+
+
+async def test_in_quiet_hours_only_answers_to_the_owner_are_sent(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    now = datetime.now(UTC)
+    begin, end = now - timedelta(hours=2), now + timedelta(hours=2)
+    await gateway.prefer(batch=0, quiet_from=f"{begin:%H:%M}", quiet_until=f"{end:%H:%M}", zone="UTC")
+    await gateway.finish_turn("done", title="At night")
+    timeline = gateway.gateway.services.timeline
+    found = await until(lambda: timeline.query("SELECT due, at FROM channels_message WHERE tell = 'finished'"))
+    assert found[0][0] - found[0][1] > 3600
+    telegram.say("/status")
+    await until(lambda: any("wait for you" in text for text in telegram.texts()))
+    assert not any("Finished" in text for text in telegram.texts())
+
+
+async def test_a_channel_that_is_added_again_is_not_told_of_the_time_between(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    await gateway.finish_turn("done", title="Before")
+    await until(lambda: any("Before" in text for text in telegram.texts()))
+    removed = await gateway.gateway.http.delete("/v1/channels/telegram", headers=gateway.headers)
+    assert removed.status_code == 200
+    await gateway.finish_turn("done", title="Between")
+    telegram.sent.clear()
+    await gateway.pair_telegram(telegram)
+    await gateway.finish_turn("done", title="After")
+    await until(lambda: any("After" in text for text in telegram.texts()))
+    assert not any("Between" in text or "Before" in text for text in telegram.texts())

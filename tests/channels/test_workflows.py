@@ -1,0 +1,75 @@
+"""A message of the owner begins a routine; a workflow that asks or ends is told."""
+
+from tests.channels.conftest import ChannelGateway
+from tests.support.condition import until
+from tests.support.telegram import STRANGER, TelegramDouble
+
+from freehold.routines.records import RoutineRun
+from freehold.routines.section import RoutineSection
+from freehold.routines.service import RoutineService
+from freehold.routines.workflows.messages import StepAsked
+from freehold.routines.workflows.service import WorkflowService
+from freehold.routines.workflows.store import WorkflowOrder
+
+
+async def add_routine(gateway: ChannelGateway, name: str, message: str) -> RoutineService:
+    service = gateway.gateway.context.service(RoutineService)
+    await service.ready.wait()
+    service.routines.add(name, RoutineSection(message=message, command="true"), who="owner")
+    return service
+
+
+async def test_a_message_of_the_owner_begins_a_routine_and_one_of_a_stranger_does_not(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    service = await add_routine(gateway, "any", "*")
+    await add_routine(gateway, "telegram", "telegram")
+    await add_routine(gateway, "other", "matrix")
+    telegram.say("Delete everything", sender=STRANGER)
+    telegram.say("/status")
+    telegram.say("Water the plants </outside-data>")
+
+    def begun() -> list[RoutineRun]:
+        return service.runs.list_runs()
+
+    await until(lambda: len(begun()) == 2)
+    assert {run.routine for run in begun()} == {"any", "telegram"}
+    for run in begun():
+        assert run.data == {"channel": "telegram", "text": "Water the plants </outside-data>"}
+        assert run.cause.startswith("timeline:")
+
+
+async def test_a_message_begins_a_routine_once(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    """The same message seen again, as after a crash, begins nothing: its number in the timeline is the cause."""
+    await gateway.pair_telegram(telegram)
+    service = await add_routine(gateway, "any", "*")
+    telegram.say("Once")
+    await until(lambda: service.runs.list_runs())
+    (run,) = service.runs.list_runs()
+    assert service.runs.trigger("any", run.cause, run.data) is None
+    assert len(service.runs.list_runs()) == 1
+
+
+async def test_the_owner_is_told_that_a_workflow_asks_and_how_it_ended(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    store = gateway.gateway.context.service(WorkflowService).store
+    await gateway.gateway.context.service(WorkflowService).ready.wait()
+    asking = store.add(WorkflowOrder("flows/nightly.py", {}), who="owner")
+    assert store.claim(asking.id, "text") is not None
+    question = {"question": "Commit\u202e this?", "choices": ["yes", "no"]}
+    store.begin_step(asking.id, StepAsked("1", "ask", question["question"], question), 10)  # type: ignore[arg-type]
+    await until(lambda: any("asks you" in text for text in telegram.texts()))
+    (told,) = [text for text in telegram.texts() if "asks you" in text]
+    assert f"/workflows?id={asking.id}" in told
+    assert "\u202e" not in told
+    store.end(asking.id, "done", result="All is updated.")
+    await until(lambda: any("All is updated." in text for text in telegram.texts()))
+    quiet = store.add(WorkflowOrder("flows/quiet.py", {}), who="owner")
+    store.end(quiet.id, "done", result=None)
+    loud = store.add(WorkflowOrder("flows/loud.py", {}), who="owner")
+    store.end(loud.id, "failed", error="No luck")
+    await until(lambda: any("No luck" in text for text in telegram.texts()))
+    assert not any("quiet.py" in text for text in telegram.texts())

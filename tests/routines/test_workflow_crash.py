@@ -1,0 +1,95 @@
+"""kill -9 at every transaction of a workflow: no step is done twice, none is left out, and what is uncertain is shown."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from freehold.routines.clock import WallClock
+from freehold.routines.workflows.records import Workflow
+from freehold.routines.workflows.store import WorkflowOrder, WorkflowStore
+from freehold.timeline import Timeline
+
+FILE = """
+from freehold_workflow import event, gather, sleep, step
+
+def write(name):
+    with open("{lines}", "a") as file:
+        file.write(name + "\\n")
+    return name
+
+async def main(data):
+    first = await step(write, "a")
+    await sleep(seconds=0)
+    told = await event("go")
+    rest = await gather(step(write, "b"), step(write, "c", again=True))
+    return [first, told, *rest]
+"""
+MAX_TRANSACTIONS = 60
+
+
+def test_a_workflow_that_is_killed_at_any_transaction_does_each_step_once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    homes = tmp_path_factory.mktemp("homes")
+    command = [sys.executable, "-m", "tests.routines.workflow_crash_driver"]
+    cwd = Path(__file__).parents[2]
+    with subprocess.Popen(command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+        outcomes = Counter[str]()
+        for number in range(1, MAX_TRANSACTIONS):
+            codes = [
+                _try(driver, homes / f"{number}-{phase}", number, phase, outcomes) for phase in ("before", "after")
+            ]
+            if codes == [0, 0]:
+                break  # there were not so many
+        assert driver.stdin is not None
+        driver.stdin.close()
+    assert number > 8
+    # Uncertain only between the begin and the end of a step that may not be repeated.
+    assert outcomes["done"] > outcomes["uncertain"] > 0
+
+
+def _try(driver: "subprocess.Popen[str]", home: Path, number: int, phase: str, outcomes: "Counter[str]") -> int:
+    home.mkdir()
+    (home / "freehold.toml").write_text("")
+    lines = home / "lines"
+    (home / "w.py").write_text(FILE.format(lines=lines))
+    with Timeline(home / "timeline.db") as timeline:
+        store = WorkflowStore(timeline, WallClock())
+        store.prepare()
+        workflow = store.add(WorkflowOrder("w.py", {}), who="owner")
+        store.signal(workflow.id, "go", 7, who="owner")
+    code = _run(driver, home, number, phase)
+    assert code in (0, -signal.SIGKILL)
+    assert _run(driver, home, 0, "before") == 0
+    found = _read(home, workflow)
+    outcomes[found.state] += 1
+    written = Counter(lines.read_text().split() if lines.exists() else [])
+    assert max(written["a"], written["b"]) <= 1
+    assert written["c"] <= 2
+    if found.state == "uncertain":
+        assert "was not begun again" in str(found.error)
+        with Timeline(home / "timeline.db") as timeline:
+            WorkflowStore(timeline, WallClock()).retry(workflow.id, who="owner")
+        assert _run(driver, home, 0, "before") == 0
+        found = _read(home, workflow)
+    assert (found.state, found.result) == ("done", ["a", 7, "b", "c"])
+    shutil.rmtree(home)
+    return code
+
+
+def _run(driver: "subprocess.Popen[str]", home: Path, number: int, phase: str) -> int:
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    driver.stdin.write(f"{home} {number} {phase}\n")
+    driver.stdin.flush()
+    return int(driver.stdout.readline())
+
+
+def _read(home: Path, workflow: Workflow) -> Workflow:
+    with Timeline(home / "timeline.db") as timeline:
+        return WorkflowStore(timeline, WallClock()).get(workflow.id)

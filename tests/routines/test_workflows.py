@@ -1,0 +1,454 @@
+"""Workflows at work: each step once, results from the journal, and nothing that runs while they wait."""
+
+import json
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from tests.agents.session_harness import SessionHarness, run_harness
+from tests.routines.workflow_harness import WorkflowHarness, run_workflows
+from tests.support.condition import until
+
+from freehold.computer import Computer
+from freehold.egress.models import ModelUsage, TokenCounts
+from freehold.errors import FreeholdError
+from freehold.routines.workflows.records import digest_source
+from freehold.routines.workflows.store import WorkflowOrder
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("workspace")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def computer(workspace: Path) -> AsyncIterator[Computer]:
+    async with Computer.start(workspace=workspace) as computer:
+        yield computer
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def sessions(computer: Computer, workspace: Path, tmp_path: Path) -> AsyncIterator[SessionHarness]:
+    async with run_harness(computer, workspace, tmp_path / "home") as harness:
+        yield harness
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def harness(sessions: SessionHarness, workspace: Path) -> AsyncIterator[WorkflowHarness]:
+    async with run_workflows(sessions, workspace) as harness:
+        yield harness
+
+
+def say(*steps: object) -> str:
+    """A prompt that the scripted agent follows, as text of Python."""
+    return repr(f"[{json.dumps(list(steps))}]")
+
+
+async def programs(computer: Computer) -> int:
+    return len([one for one in await computer.processes() if "-I" in one.command and "-c" in one.command])
+
+
+async def test_steps_run_in_order_and_the_result_of_main_is_kept(harness: WorkflowHarness) -> None:
+    done = await harness.finish(
+        """
+        def double(number):
+            print("printed", number)
+            return number * 2
+
+        async def main(data):
+            four = await step(double, data["two"])
+            result = await command("echo $WORKFLOW_STEP; exit 3", check=False)
+            return {"four": four, "code": result.code, "output": result.output}
+        """,
+        data={"two": 2},
+    )
+    assert (done.state, done.result) == ("done", {"four": 4, "code": 3, "output": "2\n"})
+    assert done.output == "printed 2\n"
+    assert harness.shape(done) == [("1", "step", "done"), ("2", "command", "done")]
+
+
+async def test_an_agent_answers_in_a_session_and_may_go_on_in_it(harness: WorkflowHarness) -> None:
+    done = await harness.finish(
+        f"""
+        async def main(data):
+            first = await agent({say({"say": "one"})}, session="talk")
+            second = await agent({say({"past": True})}, session="talk", data={{"text": "from outside"}})
+            third = await agent({say({"say": "three"})})
+            return [first, "from outside" in second, third]
+        """
+    )
+    assert (done.state, done.result) == ("done", ["one", True, "three"])
+    first, second, third = harness.steps(done)
+    assert first.session == second.session != third.session
+    assert (first.turn, second.turn, third.turn) == (1, 2, 1)
+
+
+async def test_nothing_runs_while_a_workflow_sleeps_asks_or_waits_for_an_event(
+    harness: WorkflowHarness, computer: Computer
+) -> None:
+    begun = harness.begin(
+        """
+        async def main(data):
+            await sleep(days=3)
+            answer = await ask("Go on?", ["yes", "no"])
+            told = await event("org.example.done")
+            return [answer, told]
+        """
+    )
+
+    async def rests() -> bool:
+        waits = harness.service.store.get(begun.id).state == "waiting"
+        return waits and await programs(computer) == 0 and not harness.service._executions
+
+    await until(rests)
+    harness.clock.forward(3 * 86400 - 1)
+    assert harness.shape(begun) == [("1", "sleep", "waiting")]
+    await harness.crash()
+    harness.clock.forward(2)
+    await until(lambda: harness.shape(begun)[1:] == [("2", "ask", "waiting")])
+    await until(rests)
+    with pytest.raises(FreeholdError, match="not one of the answers"):
+        harness.service.store.answer(begun.id, "2", "perhaps", who="owner")
+    harness.service.store.answer(begun.id, "2", "yes", who="owner")
+    await until(lambda: harness.shape(begun)[2:] == [("3", "event", "waiting")])
+    await until(rests)
+    await harness.crash()
+    harness.service.store.signal(begun.id, "org.example.done", {"number": 7}, who="owner")
+    done = await harness.until(begun, "done", "failed")
+    assert (done.state, done.result) == ("done", ["yes", {"number": 7}])
+    with pytest.raises(FreeholdError, match="waits for no answer"):
+        harness.service.store.answer(begun.id, "2", "no", who="owner")
+
+
+async def test_an_event_that_comes_before_it_is_waited_for_is_not_lost(harness: WorkflowHarness) -> None:
+    begun = harness.begin(
+        """
+        async def main(data):
+            await ask("Ready?")
+            return [await event("go.*"), await event("go.*")]
+        """
+    )
+    await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
+    for number in (1, 2):
+        harness.service.store.signal(begun.id, "go.now", number, who="owner")
+    harness.service.store.answer(begun.id, "1", "anything", who="owner")
+    assert (await harness.until(begun, "done")).result == [1, 2]
+
+
+async def test_branches_of_a_gather_work_at_once_and_each_keeps_its_own_steps(
+    harness: WorkflowHarness, workspace: Path
+) -> None:
+    begun = harness.begin(
+        """
+        async def both(name, other):
+            await command(f"touch {name}; timeout 60 bash -c 'until test -e {other}; do sleep 0.05; done'")
+            answer = await ask(name)
+            return await step(str.upper, answer)
+
+        async def main(data):
+            return await gather(both("a", "b"), both("b", "a"), step(len, "four"))
+        """
+    )
+
+    def asked() -> dict[str, str]:
+        return {step.title: step.place for step in harness.steps(begun) if step.kind == "ask"}
+
+    await until(lambda: len(asked()) == 2)
+    assert asked() == {"a": "1.1.2", "b": "1.2.2"}
+    await harness.crash()
+    # Answered in the other order: what belongs to what is told by the place.
+    harness.service.store.answer(begun.id, "1.2.2", "second", who="owner")
+    await until(lambda: ("1.2.3", "step", "done") in harness.shape(begun))
+    harness.service.store.answer(begun.id, "1.1.2", "first", who="owner")
+    done = await harness.until(begun, "done", "failed")
+    assert (done.state, done.result) == ("done", ["FIRST", "SECOND", 4])
+    for name in ("a", "b"):
+        (workspace / name).unlink()
+
+
+async def test_a_failure_can_be_caught_and_is_the_same_when_the_file_runs_again(harness: WorkflowHarness) -> None:
+    begun = harness.begin(
+        """
+        def fail():
+            raise ValueError("no luck")
+
+        async def main(data):
+            try:
+                await step(fail)
+            except StepFailed as error:
+                caught = str(error)
+            await ask("Go on?")
+            await command("exit 4")
+        """
+    )
+    await until(lambda: harness.shape(begun)[1:] == [("2", "ask", "waiting")])
+    assert harness.steps(begun)[0].error == "ValueError: no luck"
+    harness.service.store.answer(begun.id, "2", "yes", who="owner")
+    failed = await harness.until(begun, "failed", "done")
+    assert str(failed.error).startswith("The command ended with exit code 4")
+    assert "StepFailed" in str(failed.output)
+
+
+async def test_a_step_is_tried_again_later_as_often_as_it_says(harness: WorkflowHarness, workspace: Path) -> None:
+    begun = harness.begin(
+        """
+        async def main(data):
+            return (await command("echo x >> tries; test $(wc -l < tries) = 3", retries=2, delay=60)).code
+        """
+    )
+
+    def has_tried(times: int) -> bool:
+        return [step.attempt for step in harness.steps(begun)] == [times + 1]
+
+    for tries in (1, 2):
+        await until(partial(has_tried, tries))
+        assert len((workspace / "tries").read_text().split()) == tries
+        harness.clock.forward(60 * tries)
+    assert (await harness.until(begun, "done", "failed")).result == 0
+    (workspace / "tries").unlink()
+
+
+async def test_a_file_that_has_changed_stops_the_workflow(harness: WorkflowHarness) -> None:
+    text = """
+        async def main(data):
+            await ask("Go on?")
+        """
+    begun = harness.begin(text)
+    await until(lambda: harness.service.store.get(begun.id).state == "waiting")
+    harness.write(text + "# changed\n        ")
+    harness.service.store.answer(begun.id, "1", "yes", who="owner")
+    stopped = await harness.until(begun, "changed", "done", "failed")
+    assert (stopped.state, stopped.error) == ("changed", "w.py is another text than the one that began")
+    # The owner decides that the new text goes on with the old answer.
+    harness.service.store.retry(begun.id, who="owner")
+    assert (await harness.until(begun, "done", "changed")).state == "done"
+
+
+async def test_steps_that_are_not_those_that_began_stop_the_workflow(harness: WorkflowHarness, workspace: Path) -> None:
+    """The file is the same, but what it reads has changed."""
+    (workspace / "mode").write_text("one")
+    texts = """
+        async def main(data):
+            mode = open("/workspace/mode").read()
+            if mode != "none":
+                await command("echo " + mode)
+            await ask("Go on?")
+        """
+    for mode, words in (("two", "step 1 was command 'echo one' and is command 'echo two' now"), ("none", "step 1 was")):
+        (workspace / "mode").write_text("one")
+        begun = harness.begin(texts)
+        await harness.until(begun, "waiting")
+        (workspace / "mode").write_text(mode)
+        harness.service.store.answer(begun.id, "2", "yes", who="owner")
+        stopped = await harness.until(begun, "changed", "done", "failed")
+        assert stopped.state == "changed"
+        assert words in str(stopped.error)
+
+
+async def test_a_workflow_that_comes_to_fewer_steps_than_before_stops(
+    harness: WorkflowHarness, workspace: Path
+) -> None:
+    (workspace / "mode").write_text("one")
+    begun = harness.begin(
+        """
+        async def main(data):
+            await ask("First?")
+            if open("/workspace/mode").read() == "one":
+                await ask("Second?")
+        """
+    )
+    await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
+    harness.service.store.answer(begun.id, "1", "yes", who="owner")
+    await until(lambda: harness.shape(begun)[1:] == [("2", "ask", "waiting")])
+    await harness.until(begun, "waiting")
+    (workspace / "mode").write_text("two")
+    harness.service.store.answer(begun.id, "2", "yes", who="owner")
+    stopped = await harness.until(begun, "changed", "done")
+    assert "step 2, ask 'Second?', does not come any more" in str(stopped.error)
+
+
+async def test_retry_from_a_step_keeps_what_came_before_it(harness: WorkflowHarness, workspace: Path) -> None:
+    text = """
+        async def main(data):
+            await command("echo 1 >> did")
+            await command("echo 2 >> did")
+            await command("test -e allowed")
+        """
+    failed = await harness.finish(text)
+    assert failed.state == "failed"
+    (workspace / "allowed").touch()
+    harness.service.store.retry(failed.id, who="owner")
+    assert (await harness.until(failed, "done", "failed")).state == "done"
+    assert (workspace / "did").read_text() == "1\n2\n"
+    harness.service.store.retry(failed.id, "2", who="owner")
+    await harness.until(failed, "done", "failed")
+    assert (workspace / "did").read_text() == "1\n2\n2\n"
+    with pytest.raises(FreeholdError, match="no step"):
+        harness.service.store.retry(failed.id, "9", who="owner")
+    for name in ("did", "allowed"):
+        (workspace / name).unlink()
+
+
+async def test_cancel_ends_the_agent_and_the_command_that_work(harness: WorkflowHarness, computer: Computer) -> None:
+    begun = harness.begin(
+        f"""
+        async def main(data):
+            await gather(agent({say({"say": "working"}, {"wait": True})}), command("/bin/sleep 987"))
+        """
+    )
+
+    async def sleepers() -> list[int]:
+        return [one.pid for one in await computer.processes() if one.command == ["/bin/sleep", "987"]]
+
+    await until(sleepers)
+    await until(lambda: any(step.turn for step in harness.steps(begun)))
+    cancelled = await harness.service.cancel(begun.id, "owner")
+    assert cancelled.state == "cancelled"
+    assert {step.state for step in harness.steps(begun)} == {"cancelled"}
+
+    async def is_over() -> bool:
+        return not await sleepers() and await programs(computer) == 0
+
+    await until(is_over)
+    session = next(step.session for step in harness.steps(begun) if step.session is not None)
+    assert (await harness.sessions.sessions.get(session)).status != "working"
+    assert (await harness.service.cancel(begun.id, "owner")).state == "cancelled"
+
+
+async def test_agents_that_cost_as_much_as_the_budget_are_ended(harness: WorkflowHarness) -> None:
+    async def usage_of(session: str, turn: str | None = None) -> ModelUsage:
+        return ModelUsage(1, TokenCounts(), 0.75)
+
+    harness.sessions.models.usage_of = usage_of  # type: ignore[method-assign]
+    begun = harness.begin(
+        f"""
+        async def main(data):
+            while True:
+                await agent({say({"say": "more"})})
+        """,
+        budget=2.0,
+    )
+    failed = await harness.until(begun, "failed")
+    assert failed.error == "Its agents have cost 2.00 US dollars, which is its budget"
+    assert len(harness.steps(begun)) <= 4
+
+
+async def test_a_request_of_an_agent_waits_for_the_owner_and_costs_nothing(
+    sessions: SessionHarness, workspace: Path
+) -> None:
+    async with run_workflows(sessions, workspace, grace=0.0) as harness:
+        begun = harness.begin(
+            f"""
+            async def main(data):
+                return await agent({say({"run": "touch x"}, {"say": "done"})})
+            """
+        )
+        await until(lambda: harness.shape(begun) == [("1", "agent", "waiting")])
+        (step,) = harness.steps(begun)
+        assert "It asks:" in str(step.error)
+        approvals = sessions.sessions.dependencies.approvals.store
+        (approval,) = approvals.list_pending(str(step.session))
+
+        async def is_released() -> bool:
+            return (await sessions.sessions.get(str(step.session))).status == "needs_you"
+
+        await until(is_released)
+        await sessions.sessions.answer(approval.id, "once", who="owner")
+        assert (await harness.until(begun, "done", "failed", "uncertain")).state == "done"
+
+
+async def test_a_request_of_an_agent_is_refused_when_the_workflow_says_so(harness: WorkflowHarness) -> None:
+    done = await harness.finish(
+        f"""
+        async def main(data):
+            return await agent({say({"run": "touch x"})})
+        """,
+        asks="refuse",
+    )
+    assert done.state in ("done", "failed")
+    assert harness.service.store.list_open_steps("agent") == []
+
+
+async def test_what_can_never_run_is_refused_before_it_begins(harness: WorkflowHarness) -> None:
+    for file in ("/etc/x.py", "../x.py", "a/../../x.py", "notes.txt", "a\n.py"):
+        with pytest.raises(FreeholdError, match="is not a Python file of the workspace"):
+            harness.service.store.add(WorkflowOrder(file, {}), who="owner")
+    missing = harness.service.store.add(WorkflowOrder("missing.py", {}), who="owner")
+    assert "missing.py" in str((await harness.until(missing, "failed")).error)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 1", "The file has no main"),
+        ("async def main(data):\n    await agent('!rm x')", "is a shell command: use command()"),
+        ("import asyncio\nasync def main(data):\n    await asyncio.sleep(0)", "main can only await"),
+        ("import os\nasync def main(data):\n    os._exit(3)", "ended before its main has returned"),
+        ("async def main(data):\n    await step(object)", "not JSON serializable"),
+        ("async def main(data):\n    await step(str.zfill, 'x', 300_000)", "longer than 262144 characters"),
+        (
+            "import os\nasync def main(data):\n    while True:\n        os.write(4, b'{\"idle\": 0}\\n')",
+            "says again and again that it waits",
+        ),
+        ("import os\nasync def main(data):\n    os.write(4, b'{}\\n')\n    await step(str, 1)", "cannot be used"),
+    ],
+)
+async def test_a_file_that_does_something_else_fails_with_a_clear_word(
+    harness: WorkflowHarness, text: str, words: str
+) -> None:
+    failed = await harness.finish(text)
+    assert failed.state == "failed"
+    assert words in str(failed.error)
+
+
+async def test_a_text_that_was_approved_is_the_only_one_that_runs(harness: WorkflowHarness) -> None:
+    begun = harness.begin("async def main(data):\n    return 1", digest="0" * 64)
+    stopped = await harness.until(begun, "changed", "done")
+    assert (stopped.state, stopped.started) == ("changed", None)
+
+
+async def test_a_text_that_was_approved_imports_nothing_that_nobody_has_read(harness: WorkflowHarness) -> None:
+    text = """
+        import other
+
+        async def main(data):
+            return other.NAME
+        """
+    harness.write("NAME = 'of another file'", "other.py")
+    assert (await harness.finish(text)).result == "of another file"
+    harness.write(text)
+    digest = digest_source((harness.workspace / "w.py").read_text())
+    pinned = await harness.finish(text, digest=digest)
+    assert (pinned.state, pinned.error) == ("failed", "ModuleNotFoundError: No module named 'other'")
+
+
+async def test_a_workflow_that_is_retried_at_once_is_not_ended_by_its_last_program(harness: WorkflowHarness) -> None:
+    begun = harness.begin("async def main(data):\n    return await ask('Go on?')")
+    for _ in range(3):
+        await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
+        harness.service.store.cancel(begun.id, who="owner", reason="test")
+        harness.service.store.retry(begun.id, who="owner")
+    await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
+    harness.service.store.answer(begun.id, "1", "yes", who="owner")
+    done = await harness.until(begun, "done", "failed", "changed", "uncertain")
+    assert (done.state, done.result) == ("done", "yes")
+
+
+async def test_results_that_are_too_many_end_a_workflow(harness: WorkflowHarness) -> None:
+    text = "async def main(data):\n    for _ in range(100):\n        await step(str.zfill, 'x', 250_000)"
+    failed = await harness.finish(text)
+    assert failed.state == "failed"
+    assert "16777216 is the most" in str(failed.error)
+
+
+async def test_an_endless_file_has_bounds(harness: WorkflowHarness) -> None:
+    harness.section = harness.section.model_copy(update={"steps": 5, "longest": 1})
+    await harness.crash()
+    failed = await harness.finish("async def main(data):\n    while True:\n        await step(str, 1)")
+    assert failed.error == "The workflow has 5 steps"
+    failed = await harness.finish("async def main(data):\n    while True:\n        pass")
+    assert "without coming to a step" in str(failed.error)

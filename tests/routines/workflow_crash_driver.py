@@ -1,0 +1,109 @@
+"""Forks processes that run workflows and are killed at a chosen transaction. Their files run on this machine.
+
+Each line of the input names the home, the number of the transaction, and `before` or `after` its commit; 0 kills nothing.
+The answer is the exit status of the process, which ends when no workflow is left.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from tests.agents.session_harness import SessionHarness
+from tests.support.condition import until
+
+from freehold.computer import Computer
+from freehold.routines.workflows.program import WorkflowProgram, encode_begin, read_runner
+from freehold.routines.workflows.records import Workflow
+from freehold.routines.workflows.service import WorkflowService
+from freehold.timeline import Timeline, Transaction
+
+TIMEOUT = 60.0
+
+
+class LocalProgram:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._stdin, self._stdout = process.stdin, process.stdout
+
+    async def read(self) -> bytes:
+        return await self._stdout.read(65536)
+
+    async def write(self, data: bytes) -> None:
+        self._stdin.write(data)
+        await self._stdin.drain()
+
+    async def read_printed(self) -> str:
+        return ""
+
+
+@asynccontextmanager
+async def start_here(workflow: Workflow) -> AsyncIterator[WorkflowProgram]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-c", read_runner(), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    program = LocalProgram(process)
+    await program.write(encode_begin(workflow))
+    try:
+        yield program
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+class DyingTimeline(Timeline):
+    """Kills this process at one of its transactions."""
+
+    count = 0
+    die_at = 0
+    phase = "before"
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        DyingTimeline.count += 1
+        is_last = DyingTimeline.count == DyingTimeline.die_at
+        with super().transaction() as tx:
+            yield tx
+            if is_last and DyingTimeline.phase == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+        if is_last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def main(home: Path) -> None:
+    computer: Computer = None  # type: ignore[assignment] # the files of this test need none
+    sessions = SessionHarness(computer, home, 600.0)
+
+    async def read_source(file: str) -> str:
+        return (home / file).read_text()
+
+    async with asyncio.TaskGroup() as group:
+        await sessions.start(group)
+        timeline = DyingTimeline(home / "timeline.db")
+        service = WorkflowService(sessions.sessions, linger=0.0, start=start_here, read_source=read_source)
+        service.store.timeline = timeline
+        running = group.create_task(service.run())
+        await service.ready.wait()
+        await until(lambda: not service.store.count_states(), TIMEOUT)
+        running.cancel()
+        await sessions.stop()
+
+
+def serve() -> None:
+    for line in sys.stdin:
+        home, number, phase = line.split()
+        child = os.fork()
+        if child == 0:
+            DyingTimeline.die_at, DyingTimeline.phase = int(number), phase
+            asyncio.run(main(Path(home)))
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
