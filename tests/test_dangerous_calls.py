@@ -18,6 +18,10 @@ ALLOWED = {
         ): "runs the caller's code, in a sealed process of the computer"
         for call in ("compile", "exec", "eval")
     },
+    **{
+        ("src/freehold/routines/workflows/runner.py", call): "runs the owner's workflow, inside the computer"
+        for call in ("compile", "exec")
+    },
 }
 
 MODULES = {"pickle", "cPickle", "shelve", "marshal", "dill", "jsonpickle"}
