@@ -49,8 +49,9 @@ def expect_output(page: Page, text: str) -> None:
 def test_history_shows_a_change_and_takes_it_back(freehold: RunningFreehold, page: Page) -> None:
     """The entry appears without a reload, its lines are shown, the preview names the file, and the undo changes the disk."""
     go(page, freehold, "/history")
-    write(page, "poem.txt", "roses\n")
     rows = page.locator(".history-entry")
+    expect(rows.last).to_contain_text("Found at start")  # what is written earlier belongs to it
+    write(page, "poem.txt", "roses\n")
     expect(rows.first).to_contain_text("1 added")
     before = rows.count()
     write(page, "poem.txt", "violets\n")

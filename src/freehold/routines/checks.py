@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from freehold.manifest.checks import CheckFinding, check
 from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
+from freehold.manifest.problem import show_key
 from freehold.routines.rules import RuleProblem, find_problems
 from freehold.routines.section import NAME_PATTERN, RoutinesSection
 
@@ -21,16 +22,15 @@ def _find(manifest: Manifest, *, shape: bool) -> Iterator[tuple[str, RuleProblem
 def routine_without_trigger_or_work(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A routine has not exactly one trigger and one piece of work."""
     for name, problem in _find(manifest, shape=True):
-        yield CheckFinding(("routines", name), f"routines.{name}: {problem.message}", problem.hint)
+        yield CheckFinding(("routines", name), f"{show_key(('routines', name))}: {problem.message}", problem.hint)
 
 
 @check("E742")
 def routine_with_a_wrong_value(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A value of a routine cannot be used: a time, a zone, a pattern, a text."""
     for name, problem in _find(manifest, shape=False):
-        yield CheckFinding(
-            ("routines", name, problem.key), f"routines.{name}.{problem.key}: {problem.message}", problem.hint
-        )
+        key = ("routines", name, problem.key)
+        yield CheckFinding(key, f"{show_key(key)}: {problem.message}", problem.hint)
 
 
 @check("E743")
@@ -50,6 +50,5 @@ def routine_after_itself(manifest: Manifest, facts: MachineFacts) -> Iterator[Ch
     """A routine begins after itself."""
     for name, spec in manifest.section(RoutinesSection).named.items():
         if spec.after == f"routine:{name}":
-            yield CheckFinding(
-                ("routines", name, "after"), f"routines.{name} begins after itself", "Name another routine"
-            )
+            words = f"{show_key(('routines', name))} begins after itself"
+            yield CheckFinding(("routines", name, "after"), words, "Name another routine")

@@ -49,6 +49,7 @@ events = "local"
 OPTIONS = FreeholdOptions(agents=("builtin",), manifest=SLOTS, environment={"FREEHOLD_SSH_ENABLED": "true"})
 
 SIGNS_OUT = {"DELETE /v1/me", "POST /v1/sign-out", "DELETE /v1/sign-ins", "DELETE /v1/sign-ins/{sign_in_id}"}
+STREAMS = {"GET /v1/slots/events/stream"}
 UNDONE_BY = {"POST /v1/doctor": ("DELETE", "/v1/doctor"), "POST /v1/stop": ("POST", "/v1/stop/lift")}
 """What would disturb the next requests, and how it is ended."""
 
@@ -156,8 +157,18 @@ class ApiAttack:
         if found:
             raise found[0]
 
+    def _open_stream(self, case: Any) -> None:
+        """Only its beginning: it has no end."""
+        request = case.as_transport_kwargs(base_url=self._freehold.url, headers=self._headers)
+        with self._http.request(**request, stream=True, timeout=REQUEST_TIMEOUT) as response:
+            assert response.status_code < 500, f"{case.as_curl_command()}\n{response.status_code}"
+        self.tried += 1
+
     def _send(self, case: Any) -> None:
         name = f"{case.method} {case.path}"
+        if name in STREAMS:
+            self._open_stream(case)
+            return
         response = case.call(
             base_url=self._freehold.url, headers=self._headers, session=self._http, timeout=REQUEST_TIMEOUT
         )
