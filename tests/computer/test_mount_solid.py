@@ -64,8 +64,13 @@ async def test_a_pod_is_read_written_moved_and_deleted_inside(solid: SolidPod, d
         await until(lambda: read(documents / "use/renamed.txt") == "from inside\nmore\n")
         await until(lambda: any("100000\n" in one.read_text() for one in (documents / "use/deep").glob("numbers*")))
         await inside.run(f"mv {at}/deep {at}/deeper")
-        assert await inside.until_runs(f"tail -1 {at}/deeper/numbers") == "100000\n"
-        assert sorted(one.name for one in (documents / "use").iterdir()) == ["deeper", "renamed.txt"]
+        assert (await inside.computer.run(f"tail -1 {at}/deeper/numbers")).stdout == b"100000\n"
+        await inside.run(f"mkdir {at}/deep && echo other > {at}/deep/numbers")
+        await until(lambda: read(documents / "use/deep/numbers") == "other\n")
+        assert (await inside.computer.run(f"cat {at}/deep/numbers")).stdout == b"other\n", (
+            "the old name has a new document"
+        )
+        assert sorted(one.name for one in (documents / "use").iterdir()) == ["deep", "deeper", "renamed.txt"]
 
 
 async def test_who_may_read_a_pod_is_not_decided_inside_and_its_key_is_not_there(

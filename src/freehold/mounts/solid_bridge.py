@@ -24,6 +24,8 @@ from freehold.slots.pods.contract import DocumentInfo
 CHANGES = ("PUT", "MKCOL", "DELETE", "MOVE")
 CLEANUP_SECONDS = 10.0
 """rclone deletes about a second after an upload that failed."""
+MAX_MOVED = 100
+"""Folders whose old names are remembered: rclone asks for a document by the old name for about a minute."""
 MAX_REQUESTS = 64
 STOP_TIMEOUT = 3.0
 CHUNK = 128 * 1024
@@ -44,6 +46,7 @@ class SolidBridge:
         self._folder = folder
         self._writable = writable
         self._failed: dict[str, float] = {}
+        self._moved: dict[str, str] = {}
 
     @property
     def last_failure(self) -> str | None:
@@ -136,12 +139,28 @@ class SolidBridge:
         return Response(page, 207, media_type="application/xml")
 
     async def _send_document(self, path: str, request: Request, send: Send) -> None:
-        async with self._folder.opened(path, request.headers.get("range")) as found:
+        async with self._folder.opened(self._find_moved(path), request.headers.get("range")) as found:
             headers = {name: found.headers[name] for name in _PASSED_ON if name in found.headers}
             answer = StreamingResponse(found.aiter_raw(CHUNK), found.status_code, headers)
             await answer(request.scope, request.receive, send)
 
+    def _find_moved(self, path: str) -> str:
+        """Where a document is whose folder was moved."""
+        for _ in range(MAX_MOVED):
+            old = next((one for one in self._moved if path.startswith(one)), None)
+            if old is None:
+                break
+            path = self._moved[old] + path.removeprefix(old)
+        return path
+
+    def _forget_moved(self, path: str) -> None:
+        """There is something new at this name: it is no longer an old one."""
+        self._moved = {
+            old: new for old, new in self._moved.items() if not (path.startswith(old) or old.startswith(path))
+        }
+
     async def _write(self, path: str, request: Request) -> Response:
+        self._forget_moved(path)
         try:
             await self._folder.write(path, request.stream())
         except BaseException:
@@ -156,6 +175,7 @@ class SolidBridge:
         folder = path if path.endswith("/") else f"{path}/"
         try:
             await self._folder.make_folder(folder)
+            self._forget_moved(folder)
         except PodRefused as refusal:
             if refusal.status not in (409, 412):
                 raise
@@ -184,6 +204,11 @@ class SolidBridge:
             if target.startswith(found.path):
                 raise PodRefused(409, "a folder cannot be moved into itself")
         await self._folder.move(found.path, target)
+        self._forget_moved(target)
+        if found.is_folder:
+            self._moved[found.path] = target
+            while len(self._moved) > MAX_MOVED:
+                del self._moved[next(iter(self._moved))]
         return Response(status_code=201)
 
 
