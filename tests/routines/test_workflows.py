@@ -337,6 +337,52 @@ async def test_agents_that_cost_as_much_as_the_budget_are_ended(harness: Workflo
     assert len(harness.steps(begun)) <= 4
 
 
+async def test_steps_that_are_done_again_count_for_the_budget(harness: WorkflowHarness) -> None:
+    """Whoever begins a workflow again and again gets no more than its budget."""
+
+    async def usage_of(session: str, turn: str | None = None) -> ModelUsage:
+        return ModelUsage(1, TokenCounts(), 0.75)
+
+    harness.sessions.models.usage_of = usage_of  # type: ignore[method-assign]
+    begun = harness.begin(
+        f"""
+        async def main(data):
+            await agent({say({"say": "done"})})
+        """,
+        budget=2.0,
+    )
+    for times in (1, 2, 3):
+        assert (await harness.until(begun, "done", "failed")).cost == pytest.approx(0.75 * times)
+        harness.service.store.retry(begun.id, "1", who="owner")
+    failed = await harness.until(begun, "done", "failed")
+    assert failed.state == "failed"
+    assert failed.error is not None
+    assert "budget" in failed.error
+
+
+async def test_the_journal_is_as_large_as_what_it_has(harness: WorkflowHarness) -> None:
+    """What was thrown away for a retry does not count any more."""
+
+    def size() -> int:
+        ((size,),) = harness.service.store.timeline.query(
+            "SELECT size FROM workflows_workflow WHERE id = ?", (begun.id,)
+        )
+        return int(size)
+
+    begun = await harness.finish("""
+        async def main(data):
+            for _ in range(3):
+                await step(lambda: "x" * 1000)
+        """)
+    assert begun.state == "done"
+    before = size()
+    assert before > 3000
+    for _ in range(2):
+        harness.service.store.retry(begun.id, "1", who="owner")
+        await harness.until(begun, "done")
+        assert size() == before
+
+
 async def test_a_request_of_an_agent_waits_for_the_owner_and_costs_nothing(
     sessions: SessionHarness, workspace: Path
 ) -> None:

@@ -3,12 +3,13 @@
 SCHEMA = (
     # `source` is the text that runs, null before it has begun. `pinned`: only a file with this digest may run. `size`
     # counts the characters of what its steps were given and of their results. A step's `place` is its number: 3, or 3.2.1 in a gather.
-    # `wake` is when a step that waits goes on by itself; `after` is the event that it has seen last.
+    # `wake` is when a step that waits goes on by itself; `after` is the event that it has seen last. `spent` is what
+    # the steps have cost that were thrown away for a retry.
     """
     CREATE TABLE workflows_workflow (
         number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, file TEXT NOT NULL, digest TEXT, pinned INTEGER NOT NULL,
         source TEXT, data TEXT NOT NULL, who TEXT NOT NULL, run TEXT, budget REAL, asks TEXT NOT NULL, state TEXT NOT NULL,
-        size INTEGER NOT NULL DEFAULT 0,
+        size INTEGER NOT NULL DEFAULT 0, spent REAL NOT NULL DEFAULT 0,
         created REAL NOT NULL, started REAL, finished REAL, cost REAL, result TEXT, error TEXT, output TEXT
     );
     CREATE INDEX workflows_workflow_open ON workflows_workflow (state) WHERE finished IS NULL;

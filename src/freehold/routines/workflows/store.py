@@ -164,9 +164,13 @@ class WorkflowStore:
         return str(rows[0][0]) if rows else None
 
     def sum_cost(self, id: str) -> float:
-        """What the steps that have ended have cost."""
-        ((cost,),) = self.timeline.query("SELECT coalesce(sum(cost), 0) FROM workflows_step WHERE workflow = ?", (id,))
-        return float(cost)
+        """What the steps that have ended have cost, also those that were thrown away for a retry."""
+        rows = self.timeline.query(
+            "SELECT spent + coalesce((SELECT sum(cost) FROM workflows_step WHERE workflow = id), 0)"
+            " FROM workflows_workflow WHERE id = ?",
+            (id,),
+        )
+        return float(rows[0][0]) if rows else 0.0
 
     def count_states(self) -> dict[str, int]:
         """How many there are in each state that has not ended."""
@@ -272,7 +276,7 @@ class WorkflowStore:
                 )
             first = _require_step(tx, id, place) if place is not None else _find_last_end(tx, id)
             if first is not None:
-                tx.execute("DELETE FROM workflows_step WHERE workflow = ? AND number >= ?", (id, first.number))
+                _throw_away(tx, id, first.number)
             # What was approved by its content stays bound to it.
             tx.execute(
                 "UPDATE workflows_workflow SET state = 'due', finished = NULL, source = NULL, result = NULL, error = NULL,"
@@ -295,6 +299,7 @@ class WorkflowStore:
             ).fetchall()
             for step in map(read_step, rows):
                 if step.may_repeat:
+                    add_size(tx, step.workflow, -len(json.dumps(dict(step.given))))
                     tx.execute("DELETE FROM workflows_step WHERE number = ?", (step.number,))
                     make_due(tx, step.workflow)
                 else:
@@ -421,10 +426,7 @@ class WorkflowStore:
         """What a step has cost that was ended before it had a result."""
         with self.timeline.transaction() as tx:
             tx.execute("UPDATE workflows_step SET cost = ? WHERE number = ?", (cost, step.number))
-            tx.execute(
-                "UPDATE workflows_workflow SET cost = (SELECT sum(cost) FROM workflows_step WHERE workflow = ?) WHERE id = ?",
-                (step.workflow, step.workflow),
-            )
+            _count_cost(tx, step.workflow)
 
     def note_event(self, step: WorkflowStep, after: int) -> None:
         with self.timeline.transaction() as tx:
@@ -557,10 +559,10 @@ class WorkflowStore:
             (now, ENDED_ELSEWHERE, workflow.id),
         )
         tx.execute(
-            "UPDATE workflows_workflow SET state = ?, finished = ?, result = ?, error = ?, output = ?,"
-            " cost = (SELECT sum(cost) FROM workflows_step WHERE workflow = ?) WHERE id = ?",
-            (state, now, _encode_result(result), _cut(error), output, workflow.id, workflow.id),
+            "UPDATE workflows_workflow SET state = ?, finished = ?, result = ?, error = ?, output = ? WHERE id = ?",
+            (state, now, _encode_result(result), _cut(error), output, workflow.id),
         )
+        _count_cost(tx, workflow.id)
         data: dict[str, Json] = {"workflow": workflow.id, "file": workflow.file, "run": workflow.run}
         data.update(quiet=state == "done" and result is None, error=None if error is None else error[:500])
         if state == "done" and result is not None:
@@ -575,6 +577,26 @@ def make_due(tx: Transaction, id: str) -> None:
 
 def add_size(tx: Transaction, id: str, characters: int) -> None:
     tx.execute("UPDATE workflows_workflow SET size = size + ? WHERE id = ?", (characters, id))
+
+
+def _count_cost(tx: Transaction, id: str) -> None:
+    """Null while nothing is known of any cost."""
+    tx.execute(
+        "UPDATE workflows_workflow SET cost = (SELECT CASE WHEN count(cost) = 0 THEN nullif(workflows_workflow.spent, 0)"
+        " ELSE workflows_workflow.spent + sum(cost) END FROM workflows_step WHERE workflow = ?1) WHERE id = ?1",
+        (id,),
+    )
+
+
+def _throw_away(tx: Transaction, id: str, first: int) -> None:
+    """Forgets the steps from this one on. What they have cost was spent all the same."""
+    tx.execute(
+        "UPDATE workflows_workflow SET (spent, size) = (SELECT workflows_workflow.spent + coalesce(sum(cost), 0),"
+        " workflows_workflow.size - coalesce(sum(length(given) + coalesce(length(result), 0)), 0)"
+        " FROM workflows_step WHERE workflow = ?1 AND number >= ?2) WHERE id = ?1",
+        (id, first),
+    )
+    tx.execute("DELETE FROM workflows_step WHERE workflow = ? AND number >= ?", (id, first))
 
 
 def check_file(file: str) -> None:
