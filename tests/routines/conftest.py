@@ -1,14 +1,17 @@
 """A clock that is set, and the stores of routines on a timeline of their own."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+import pytest_asyncio
+from tests.agents.session_harness import SessionHarness, run_harness
 
+from freehold.computer import Computer
 from freehold.routines.records import Routine, RoutineRun
 from freehold.routines.routine_store import RoutineStore
 from freehold.routines.run_store import RunEnd, RunStore
@@ -113,3 +116,20 @@ def stores(tmp_path: Path, clock: SetClock) -> Iterator[StoreBench]:
         routines = RoutineStore(timeline, clock)
         routines.prepare()
         yield StoreBench(timeline, clock, routines, RunStore(routines))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("workspace")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def computer(workspace: Path) -> AsyncIterator[Computer]:
+    async with Computer.start(workspace=workspace) as computer:
+        yield computer
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def sessions(computer: Computer, workspace: Path, tmp_path: Path) -> AsyncIterator[SessionHarness]:
+    async with run_harness(computer, workspace, tmp_path / "home") as harness:
+        yield harness

@@ -5,33 +5,15 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tests.agents.session_harness import STOPPED, SessionHarness, run_harness
+from tests.agents.session_harness import STOPPED, SessionHarness
 from tests.routines.service_harness import RoutineHarness, run_routines
 from tests.support.condition import until
 
-from freehold.computer import Computer
 from freehold.egress.models import ModelUsage, TokenCounts
 from freehold.history.calls import MarkFiles
 from freehold.routines.section import RoutineSection
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("workspace")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def computer(workspace: Path) -> AsyncIterator[Computer]:
-    async with Computer.start(workspace=workspace) as computer:
-        yield computer
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def sessions(computer: Computer, workspace: Path, tmp_path: Path) -> AsyncIterator[SessionHarness]:
-    async with run_harness(computer, workspace, tmp_path / "home") as harness:
-        yield harness
 
 
 @pytest_asyncio.fixture(loop_scope="module")

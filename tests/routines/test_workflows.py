@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tests.agents.session_harness import SessionHarness, run_harness
+from tests.agents.session_harness import SessionHarness
 from tests.routines.workflow_harness import WorkflowHarness, run_workflows
 from tests.support.condition import until
 
@@ -18,23 +18,6 @@ from freehold.routines.workflows.records import digest_source
 from freehold.routines.workflows.store import WorkflowOrder
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("workspace")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def computer(workspace: Path) -> AsyncIterator[Computer]:
-    async with Computer.start(workspace=workspace) as computer:
-        yield computer
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def sessions(computer: Computer, workspace: Path, tmp_path: Path) -> AsyncIterator[SessionHarness]:
-    async with run_harness(computer, workspace, tmp_path / "home") as harness:
-        yield harness
 
 
 @pytest_asyncio.fixture(loop_scope="module")
