@@ -1,13 +1,8 @@
-"""`freehold deploy`."""
+"""A hardened systemd unit that runs Freehold."""
 
-import os
-import pwd
 import sys
 from pathlib import Path
 
-import click
-
-from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
@@ -72,39 +67,46 @@ WantedBy=multi-user.target
 """
 
 
-@click.group()
-def command() -> None:
-    """Print the configuration to run Freehold as a service.
+USER_UNIT = """\
+# Freehold as a service of your own user. Install it with:
+#   mkdir -p ~/.config/systemd/user
+#   freehold deploy systemd --as-user --home {home} > ~/.config/systemd/user/freehold.service
+#   systemctl --user daemon-reload && systemctl --user enable --now freehold
+# To let it run while you are not signed in: sudo loginctl enable-linger $USER
+[Unit]
+Description=Freehold, {home}
+StartLimitIntervalSec=0
 
-    \b
-    Example:
-      freehold deploy systemd --user freehold | sudo tee /etc/systemd/system/freehold.service
-    """
+[Service]
+Type=exec
+ExecStart={python} -m freehold.keeper --home {home}
+Environment=FREEHOLD_HOME={home}
+Restart=always
+RestartSec=1
+# The keeper stops in stages, each with its own deadline. Then systemd ends the whole control group.
+KillMode=mixed
+TimeoutStopSec=75
+UMask=0077
+LimitNOFILE=65536
+# The keeper creates a control group with limits for the computer.
+Delegate=cpu memory pids
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictRealtime=yes
+
+[Install]
+WantedBy=default.target
+"""
 
 
-@command.command()
-@click.option("--user", help="The user that runs Freehold. [default: you, or freehold when you are root]")
-@home_option
-def systemd(user: str | None, home: Home) -> None:
-    """Print a hardened systemd unit for this Freehold.
-
-    \b
-    Example:
-      freehold deploy systemd --home /srv/freehold --user freehold
-    """
-    default_user = "freehold" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
-    click.echo(render_unit(user or default_user, home), nl=False)
+def render_user_unit(home: Home) -> str:
+    """A service manager of a user cannot restrict a service as that of the machine can."""
+    _check_paths(home)
+    return USER_UNIT.format(home=home.root, python=sys.executable)
 
 
 def render_unit(user: str, home: Home) -> str:
-    for path in (home.root, Path(sys.executable)):
-        # systemd splits words at spaces and expands % and $, so such a path would be read wrong.
-        if any(character.isspace() or character in "%$\"'\\;" for character in str(path)):
-            raise FreeholdError(
-                "deploy.odd-path",
-                f"The path {path} cannot be used in a unit file",
-                hint="Use a path without spaces, quotes, % and $",
-            )
+    _check_paths(home)
     if user == "root":
         raise FreeholdError("deploy.root", "Freehold does not run as root", hint="Use a separate user: --user freehold")
     if not user.replace("-", "").replace("_", "").replace(".", "").isalnum():
@@ -117,3 +119,14 @@ def render_unit(user: str, home: Home) -> str:
         python=sys.executable,
         protect_home="read-only" if within else "yes",
     )
+
+
+def _check_paths(home: Home) -> None:
+    for path in (home.root, Path(sys.executable)):
+        # systemd splits words at spaces and expands % and $, so such a path would be read wrong.
+        if any(character.isspace() or character in "%$\"'\\;" for character in str(path)):
+            raise FreeholdError(
+                "deploy.odd-path",
+                f"The path {path} cannot be used in a unit file",
+                hint="Use a path without spaces, quotes, % and $",
+            )
