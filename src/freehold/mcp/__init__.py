@@ -1,0 +1,1 @@
+"""MCP servers of the owner, offered to every agent. See docs/guides/mcp.md."""
