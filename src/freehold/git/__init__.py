@@ -1,0 +1,1 @@
+"""Git as a feature: the repositories of the workspace in the page. Every git command runs inside the computer."""
