@@ -1,0 +1,28 @@
+"""The exception that a GPU needs: its devices, and nothing else of /dev."""
+
+from freehold.gpu.section import GpuSection
+from freehold.manifest.exceptions import SecurityRelevantUse, Uses
+from freehold.manifest.model import Manifest
+
+
+def _uses(manifest: Manifest) -> Uses:
+    if manifest.section(GpuSection).enabled:
+        yield ("gpu", "enabled"), "true"
+
+
+def _adds(manifest: Manifest) -> tuple[str, ...]:
+    return (
+        f"Devices: {', '.join(manifest.section(GpuSection).list_devices())}, to read and write",
+        "Memory: that of the card, which no limit of the computer counts",
+        "Folders: none. The driver's libraries are those of the computer's own system",
+        "Ports: none",
+    )
+
+
+GPU = SecurityRelevantUse(
+    "gpu",
+    "programs inside talk to the driver of the GPU, which is a large part of the kernel that no filter covers",
+    _uses,
+    adds=_adds,
+    trial="freehold.gpu.trial:try_gpu",
+)
