@@ -1,0 +1,1 @@
+"""The Nostr protocol as far as the mesh needs it: keys, events, encryption, filters. It knows nothing of Freehold."""

@@ -1,0 +1,131 @@
+"""A returned archive is hostile data: whatever is not a plain file inside its folder refuses all of it."""
+
+import io
+import tarfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freehold.errors import FreeholdError
+from freehold.mesh.archive import ArchiveFile, pack_files, read_archive, read_folder, unpack_files
+
+FILES = [ArchiveFile("a.txt", b"one"), ArchiveFile("bin/run", b"#!/bin/sh\n", True), ArchiveFile("deep/er/c", b"")]
+
+
+def make_archive(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as archive:
+        for entry, data in entries:
+            entry.size = len(data) if entry.isreg() else 0
+            archive.addfile(entry, io.BytesIO(data) if entry.isreg() else None)
+    return target.getvalue()
+
+
+def named(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = kind, target
+    return entry
+
+
+def test_files_come_out_as_they_went_in(tmp_path: Path) -> None:
+    assert read_archive(pack_files(FILES)) == FILES
+    unpack_files(FILES, tmp_path, ("into", "here"))
+    root = tmp_path / "into" / "here"
+    assert (root / "a.txt").read_bytes() == b"one"
+    assert (root / "bin" / "run").stat().st_mode & 0o777 == 0o755
+    assert (root / "a.txt").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../out",
+        "a/../../out",
+        "/etc/passwd",
+        "a//b",
+        "./a",
+        "a/",
+        "",
+        ".",
+        "..",
+        "a\nb",
+        "a\\b",
+        "x" * 300,
+        "a/" * 40 + "b",
+        "\x1b[2J",
+    ],
+)
+def test_a_path_that_is_not_plain_refuses_the_archive(name: str) -> None:
+    with pytest.raises(FreeholdError) as error:
+        read_archive(make_archive((named("good"), b"x"), (named(name), b"x")))
+    assert error.value.code == "mesh.bad-file"
+    assert error.value.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE]
+)
+def test_a_link_a_device_or_a_folder_refuses_the_archive(kind: bytes) -> None:
+    with pytest.raises(FreeholdError, match="not a plain file"):
+        read_archive(make_archive((named("link", kind, "/etc/passwd"), b""), (named("link/x"), b"x")))
+
+
+def test_a_name_that_comes_twice_refuses_the_archive() -> None:
+    with pytest.raises(FreeholdError, match="twice"):
+        read_archive(make_archive((named("a"), b"1"), (named("a"), b"2")))
+    with pytest.raises(FreeholdError, match="a file and a folder"):
+        read_archive(make_archive((named("a"), b"1"), (named("a/b"), b"2")))
+
+
+def test_modes_beyond_a_program_are_not_taken_over() -> None:
+    entry = named("setuid")
+    entry.mode, entry.uid = 0o6777, 0
+    (found,) = read_archive(make_archive((entry, b"x")))
+    assert (found.is_program, found.path) == (True, "setuid")
+
+
+def test_what_is_too_large_or_cut_off_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = pack_files([ArchiveFile("a", b"x" * 5000)])
+    with pytest.raises(FreeholdError):
+        read_archive(packed[:3000])
+    monkeypatch.setattr("freehold.mesh.archive.MAX_BYTES", 1000)
+    for refused in (lambda: read_archive(packed), lambda: pack_files([ArchiveFile("a", b"x" * 5000)])):
+        with pytest.raises(FreeholdError, match=r"too large|more than"):
+            refused()
+    monkeypatch.setattr("freehold.mesh.archive.MAX_FILES", 1)
+    with pytest.raises(FreeholdError):
+        read_archive(make_archive((named("a"), b""), (named("b"), b"")))
+
+
+def test_unpacking_never_follows_a_link_that_is_there(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "bin").symlink_to(outside)
+    with pytest.raises(OSError, match=r".*"):
+        unpack_files(FILES, root, ())
+    assert list(outside.iterdir()) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=2000), st.integers(0, 2000))
+def test_any_bytes_are_read_or_refused(noise: bytes, place: int) -> None:
+    packed = pack_files(FILES)
+    for data in (noise, packed[:place] + noise + packed[place + len(noise) :]):
+        with suppress(FreeholdError):
+            found = read_archive(data)
+            assert all(".." not in one.path.split("/") and not one.path.startswith("/") for one in found)
+
+
+@pytest.mark.parametrize("text", ["../x", "a/../b", "a\x00b", "a\\b"])
+def test_a_folder_outside_the_workspace_is_refused(text: str) -> None:
+    with pytest.raises(FreeholdError):
+        read_folder(text)
+
+
+def test_a_folder_is_read_by_its_parts() -> None:
+    assert (read_folder(""), read_folder("/site//new/")) == ((), ("site", "new"))
