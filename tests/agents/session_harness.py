@@ -196,9 +196,10 @@ class SessionHarness:
             self.watchers.publish_events(session, events)
             self.watchers.publish_approval(approval)
 
+        manifest = load_manifest(self.home.manifest, {}, home=self.home.root).manifest
         dependencies = SessionDependencies(
             home=self.home,
-            manifest=load_manifest(self.home.manifest, {}, home=self.home.root).manifest,
+            read_manifest=lambda: manifest,
             store=store,
             approvals=Approvals(store, publish_approval, self.watchers.publish_session),
             watchers=self.watchers,

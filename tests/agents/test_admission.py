@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from tests.agents.session_harness import SessionHarness, run_harness
-from tests.support.condition import until
+from tests.support.condition import DEADLINE, until
 
 from freehold.agents.sessions import admission as admission_module
 from freehold.agents.sessions import memory_watch, queue_publisher
@@ -330,7 +330,7 @@ async def test_an_agent_that_does_not_come_up_does_not_hold_back_the_others_for_
     queue = Queue(10**6, starts=1)
     await queue.add("stuck")
     later = await queue.add("later")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         assert await later.decided
 
 

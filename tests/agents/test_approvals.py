@@ -101,6 +101,33 @@ async def test_an_agent_that_changes_an_allowed_command_is_killed(harness: Sessi
     assert ended.data["error"]["code"] == "approval.changed"
 
 
+def stream_input(text: str) -> list[dict[str, Any]]:
+    """As Kimi does: the input comes as text while the model writes it, and the question says it in words only."""
+    call = {"toolCallId": "t1", "title": "Bash", "kind": "execute"}
+    written: dict[str, Any] = {"type": "content", "content": {"type": "text", "text": text}}
+    words = {"type": "content", "content": {"type": "text", "text": "Requesting approval to run something"}}
+    return [
+        {"update": {"sessionUpdate": "tool_call", "status": "pending", **call, "content": [written]}},
+        {"ask": {"title": "Bash", "content": [words]}},
+    ]
+
+
+@pytest.mark.parametrize(("after", "stop"), [("make all", None), ("rm -rf /", "approval.changed")])
+async def test_an_input_that_was_streamed_before_the_question_is_what_is_asked_and_allowed(
+    harness: SessionHarness, after: str, stop: str | None
+) -> None:
+    session = await harness.open()
+    named = {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "rawInput": {"command": after}}
+    steps = [*stream_input('{"command": "make all"}'), {"update": named}]
+    turn = await harness.prompt(session, *steps, *([{"hang": True}] if stop else []))
+    approval = await wait_asked(harness, session)
+    assert approval.data["details"]["command"] == "make all"
+    assert not approval.data["names_nothing"]
+    await harness.sessions.answer(approval.id, "once", who="owner")
+    ended = await harness.wait_ended(session, turn)
+    assert (ended.data.get("error") or {}).get("code") == stop
+
+
 async def test_an_agent_that_enters_a_mode_that_does_not_ask_is_killed(harness: SessionHarness) -> None:
     session = await harness.open()
     ended = await harness.run_turn(

@@ -25,6 +25,38 @@ async def test_prompts_work_as_soon_as_a_restarted_gateway_is_said_to_be_ready(f
         assert ended["data"]["stop_reason"] == "end_turn", str(ended)
 
 
+async def test_words_that_were_shown_stay_when_the_gateway_is_killed(freehold: RunningFreehold) -> None:
+    """SIGKILL in the middle of an answer. Both tabs, the search and the export have what was written, once."""
+    session = await freehold.open("builtin")
+    async with freehold.watch_new(session) as watch:
+        turn = (await freehold.prompt(session, "SLOW"))["turn"]
+        await watch.until_text("tick 02")
+    shown = "".join(delta["text"] for delta in watch.deltas)
+    await freehold.wait_stored(session, shown)
+    seq = (await freehold.call("GET", f"/v1/sessions/{session}"))["seq"]
+    await freehold.kill_gateway()
+    async with freehold.watch(session, after=seq) as late, freehold.watch(session) as fresh:
+        assert (await late.until_ended(turn))["data"]["stop_reason"] == "interrupted"
+        await fresh.until_ended(turn)
+    assert late.kinds() == ["message", "error", "turn.ended"]
+    assert shown in late.text()
+    assert fresh.text() == late.text()
+    found = (await freehold.call("GET", "/v1/sessions?query=tick%2002"))["sessions"]
+    assert session in [one["id"] for one in found]
+    exported = (await freehold.http.get(f"/v1/sessions/{session}/export?format=markdown")).text
+    assert exported.count("tick 02") == 1
+    # The next turn goes on, and what was interrupted is not told again.
+    async with freehold.watch_new(session) as watch:
+        await freehold.run_turn(watch, session, "SAY and on")
+    assert "tick" not in watch.text()
+    assert (
+        "".join(one["data"]["text"] for one in await freehold.events(session) if one["kind"] == "message").count(
+            "tick 02"
+        )
+        == 1
+    )
+
+
 async def test_prompts_work_as_soon_as_a_restarted_computer_is_said_to_be_ready(freehold: RunningFreehold) -> None:
     await asyncio.to_thread(freehold.harness.run, "restart", "computer", check=True)
     session = await freehold.open("builtin")

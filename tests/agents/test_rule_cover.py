@@ -14,6 +14,7 @@ from freehold.agents.sessions.patch_headers import find_patched_paths
 from freehold.agents.sessions.permission_request import AskedCall, PermissionRequest, build_request, describe_paths
 from freehold.agents.sessions.permission_rules import Effect, PermissionRule, decide
 from freehold.agents.sessions.real_paths import RealPath
+from freehold.computer.contract.conventions import WORKSPACE
 
 Json = dict[str, Any]
 FILE_KINDS = ("read", "edit", "delete", "move", "search")
@@ -21,9 +22,9 @@ OK = {"locations": [{"path": "/workspace/ok.txt"}]}
 PATCH = "*** Begin Patch\n*** Add File: .git/hooks/pre-commit\n+evil\n*** End Patch"
 
 
-def make_request(call: Json, more: Json | None = None) -> PermissionRequest:
-    """As the gate does, on a computer without links."""
-    asked = AskedCall("t1", call, more or {})
+def make_request(call: Json, more: Json | None = None, folder: str = WORKSPACE) -> PermissionRequest:
+    """As the gate does, on a computer without links, for an agent that works in this folder."""
+    asked = AskedCall("t1", call, more or {}, folder=folder)
     written, _ = asked.list_paths()
     real = [RealPath(normpath(asked.find_absolute(path))) for path in written]
     return build_request(asked, describe_paths(asked, real), asked_again=False)
@@ -248,6 +249,38 @@ def test_a_relative_path_begins_at_the_folder_that_is_given_with_it() -> None:
         assert judge(request, denied) == "deny"
 
 
+def test_a_relative_path_begins_at_the_folder_of_the_session() -> None:
+    """Also beside a relative folder, in a change and as a location. A rule for the workspace does not cover it."""
+    hook = PermissionRule("deny", "edit", "/workspace/tree/.git/hooks/pre-commit")
+    for call in (
+        {"rawInput": {"file_path": ".git/hooks/pre-commit"}},
+        {"rawInput": {"cwd": ".git", "file_path": "hooks/pre-commit"}},
+        {"content": [{"type": "diff", "path": ".git/hooks/pre-commit", "newText": "x"}]},
+        {"locations": [{"path": ".git/hooks/pre-commit"}]},
+    ):
+        request = make_request({"kind": "edit", **call}, folder="/workspace/tree")
+        assert request.runs_by_itself
+        assert judge(request, hook) == "deny"
+        assert judge(request, PermissionRule("allow", "edit", "/workspace/*")) == "ask"
+
+
+def test_a_command_of_a_session_with_a_folder_is_that_command_in_that_folder() -> None:
+    everywhere, there = (PermissionRule("allow", "execute", text) for text in ("make", "cd /workspace/tree && make"))
+    for raw in ({"command": "make"}, {"command": "make", "cwd": "."}, {"command": "make", "cwd": "/workspace/tree"}):
+        request = make_request({"kind": "execute", "rawInput": raw}, folder="/workspace/tree")
+        assert request.details["folder"] == "/workspace/tree"
+        assert judge(request, everywhere) == "ask"
+        assert judge(request, there) == "allow"
+    elsewhere = make_request(
+        {"kind": "execute", "rawInput": {"command": "make", "cwd": ".."}}, folder="/workspace/tree"
+    )
+    assert elsewhere.details["folder"] == "/workspace"
+    assert judge(elsewhere, there) == "ask"
+    changed, allowed = (read_input({"command": "make", "cwd": at}, "/workspace/tree") for at in ("..", "."))
+    assert changed.differs_from(allowed)
+    assert not read_input({"command": "make"}, "/workspace/tree").differs_from(allowed)
+
+
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
@@ -390,3 +423,23 @@ def test_a_pattern_matches_what_a_regular_expression_would(
 def test_no_header_of_a_patch_is_long_to_read(patch: str) -> None:
     """A quote without an end took hours, with every other thread waiting."""
     assert list(find_patched_paths(patch)) == [None]
+
+
+@pytest.mark.parametrize(
+    ("written", "place", "shown"),
+    [
+        ("page/index.html", "/workspace/page/index.html", None),
+        ("./page/index.html", "/workspace/page/index.html", None),
+        ("/workspace/page/index.html", "/workspace/page/index.html", None),
+        ("page/index.html", "/workspace/elsewhere", "/workspace/elsewhere"),
+        ("page/../.envrc", "/workspace/.envrc", "/workspace/.envrc"),
+        ("../agent/.bashrc", "/home/agent/.bashrc", "/home/agent/.bashrc"),
+        ("/workspace/link", "/etc/passwd", "/etc/passwd"),
+    ],
+)
+def test_the_owner_is_told_where_a_path_leads_only_when_that_is_not_what_it_says(
+    written: str, place: str, shown: str | None
+) -> None:
+    asked = AskedCall("t1", {"kind": "edit", "title": "Edit", "locations": [{"path": written}]}, {}, folder=WORKSPACE)
+    named = describe_paths(asked, [RealPath(place)])
+    assert [one.marks.resolved for one in named.paths] == [shown]

@@ -67,6 +67,36 @@ async def test_a_prompt_that_may_have_been_sent_is_never_sent_again(harness: Ses
     assert harness.text_of(session).count("hang") <= 1
 
 
+async def test_what_an_agent_had_written_is_in_the_transcript_after_a_restart_and_only_once(
+    harness: SessionHarness,
+) -> None:
+    """A message that was complete is stored already; the thought and the message after it were still written."""
+    session = await harness.open()
+    tool = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "look"}
+    thought = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hmm"}}
+    await harness.prompt(session, {"say": "first "}, {"update": tool}, {"update": thought}, {"say": "sec"})
+    await harness.wait_ended(session, 1)
+    await harness.prompt(
+        session, {"say": "first "}, {"update": tool}, {"update": thought}, {"say": "sec\0"}, {"hang": 1}
+    )
+    await harness.watchers.until_text("sec\0")
+    await harness.restart()
+    ended = await harness.watchers.until(session, "turn.ended")
+    assert (ended.turn, ended.data["stop_reason"]) == (2, "interrupted")
+    events = harness.sessions.dependencies.store.events(session)
+    said = [(one.turn, one.kind, one.data["text"]) for one in events if one.kind in ("message", "thought")]
+    assert said == [
+        (1, "message", "first "),
+        (1, "thought", "hmm"),
+        (1, "message", "sec"),
+        (2, "message", "first "),
+        (2, "thought", "hmm"),
+        (2, "message", "sec\0"),
+    ]
+    await harness.restart()
+    assert harness.sessions.dependencies.store.events(session) == events
+
+
 @pytest.mark.parametrize("agent", ["actor", "load"])
 async def test_a_session_continues_after_a_restart(harness: SessionHarness, agent: str) -> None:
     """By resume, otherwise by load. Messages that the agent replays are not stored twice."""
@@ -337,6 +367,35 @@ async def test_an_option_is_set_and_stays_set_after_a_restart(harness: SessionHa
         await harness.sessions.set_option(session, "mode", "yolo")
     with pytest.raises(FreeholdError, match="does not offer"):
         await harness.sessions.set_option(session, "mode", "unheard-of")
+
+
+async def test_another_model_is_chosen_between_two_turns_and_the_conversation_goes_on(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.run_turn(session, {"say": "one"})
+    row = await harness.sessions.choose_model(session, None, "other-model", who="owner")
+    assert (row.agent, row.model) == ("actor", "other-model")
+    await harness.run_turn(session, {"say": " two"})
+    assert harness.text_of(session) == "one two"
+    assert (await harness.sessions.choose_model(session, None, None, who="owner")).model is None
+    await harness.prompt(session, {"say": " three"}, {"hang": True})
+    await harness.watchers.until(session, "turn.started", 3)
+    with pytest.raises(FreeholdError) as refused:
+        await harness.sessions.choose_model(session, None, "third-model", who="owner")
+    assert refused.value.code == "session.conflict"
+    await harness.sessions.cancel(session)
+    await harness.wait_ended(session, 3)
+
+
+async def test_the_agent_of_a_session_is_chosen_before_its_first_prompt_only(harness: SessionHarness) -> None:
+    session = await harness.open("load")
+    assert (await harness.sessions.choose_model(session, "actor", None, who="owner")).agent == "actor"
+    with pytest.raises(FreeholdError) as refused:
+        await harness.sessions.choose_model(session, "nobody", None, who="owner")
+    assert refused.value.code == "agent.not-found"
+    ended = await harness.run_turn(session, {"say": "x"})
+    assert ended.data["stop_reason"] == "end_turn"
+    with pytest.raises(FreeholdError, match="has begun with the agent actor"):
+        await harness.sessions.choose_model(session, "load", None, who="owner")
 
 
 async def test_a_session_is_unread_until_the_owner_has_read_it(harness: SessionHarness) -> None:

@@ -1,6 +1,6 @@
 """Session events that are built from an agent's updates, without an agent."""
 
-from freehold.agents.sessions.transcript import TranscriptBuilder
+from freehold.agents.sessions.transcript import OpenMessage, TranscriptBuilder
 
 
 def chunk(text: str, name: str = "m") -> dict[str, object]:
@@ -33,5 +33,10 @@ def test_a_message_that_is_not_finished_can_be_read_completely() -> None:
     builder.pop_deltas()
     builder.add_update(chunk("lo"))
     assert builder.unfinished_messages() == [{"kind": "message", "id": "m", "at": 0, "text": "Hello"}]
+    assert [builder.open_message(1, at) for at in (2, 3, 4)] == [
+        OpenMessage(1, "message", "m", at, "Hello"[at:]) for at in (2, 3, 4)
+    ]
+    assert builder.open_message(1, 5) is None
+    assert builder.open_message(2, 4) == OpenMessage(1, "message", "m", 0, "Hello")
     builder.finish_message()
     assert builder.unfinished_messages() == []

@@ -119,3 +119,30 @@ def test_a_value_counts_as_often_as_it_is_there(value: Any) -> None:
     for _ in range(3):
         call.add("content", content)
         assert call.size >= 100_000
+
+
+def ask_after(*content: dict[str, Any]) -> Any:
+    """What a permission request has as the input of a call that had this content before."""
+    tool = ToolCall("t1")
+    tool.apply_update({"sessionUpdate": "tool_call", "content": list(content)})
+    tool.apply_update({"content": [text_block("May I?")]}, asks=True)
+    return tool.whole.get("rawInput")
+
+
+def text_block(text: str) -> dict[str, Any]:
+    return {"type": "content", "content": {"type": "text", "text": text}}
+
+
+def test_an_input_that_was_streamed_as_text_is_the_input_of_the_request() -> None:
+    assert ask_after(text_block('{"path": "a", "content": "x"}')) == {"path": "a", "content": "x"}
+    assert ask_after(text_block('{"path": "a"}'), text_block("more")) is None
+    tool = ToolCall("t1")
+    tool.apply_update({"rawInput": {"command": "ls"}, "content": [text_block('{"command": "evil"}')]})
+    tool.apply_update({"title": "ls"}, asks=True)
+    assert tool.whole["rawInput"] == {"command": "ls"}
+
+
+@pytest.mark.parametrize("text", ['{"command": "mak', '["make"]', '{"a": 1e999}', '{"a": NaN}', "[" * 100_000, ""])
+def test_a_text_that_is_no_input_is_none(text: str) -> None:
+    assert ask_after(text_block(text)) is None
+    assert ask_after(text_block('{"a":' * 200 + "1" + "}" * 200)) is None

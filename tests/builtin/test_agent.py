@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.builtin.client import BuiltinClient, Json, Refused, run_builtin
+from tests.support.condition import DEADLINE
 
 from freehold.computer import Computer
 from freehold.testing import Call, Conversation, ConversationTurn, Fail, Say, ScriptedModel, ScriptedUsage, Step
@@ -341,6 +342,22 @@ async def test_waiting_for_a_busy_provider_can_be_cancelled(computer: Computer) 
             assert (await turn)["stopReason"] == "cancelled"
 
 
+async def test_a_model_that_does_not_answer_can_be_cancelled(computer: Computer) -> None:
+    asked = asyncio.Event()
+
+    def script(_conversation: Conversation) -> Step:
+        asked.set()
+        return Fail("hang")
+
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
+        session = await client.open()
+        async with _prompting(client, session, "Hello") as turn:
+            async with asyncio.timeout(DEADLINE):
+                await asked.wait()
+            await client.notify("session/cancel", {"sessionId": session})
+            assert (await turn)["stopReason"] == "cancelled"
+
+
 async def test_a_call_that_was_cancelled_has_a_result_in_the_next_request(computer: Computer) -> None:
     async with ScriptedModel() as model, run_builtin(computer, model) as client:
         session = await client.open()
@@ -356,7 +373,7 @@ async def test_without_a_model_it_explains_and_still_runs_commands(computer: Com
     async with run_builtin(computer, None) as client:
         session = await client.open()
         assert (await client.prompt(session, "Hello?"))["stopReason"] == "end_turn"
-        assert "freehold secret set" in client.said
+        assert "freehold models add anthropic" in client.said
         assert "Ollama" in client.said
         client.updates.clear()
         await client.prompt(session, "!echo $((6*7)); exit 3")

@@ -17,7 +17,14 @@ from freehold.builtin.conversation import (
 )
 from freehold.builtin.json_rpc import Json
 from freehold.builtin.providers.anthropic import AnthropicMessages
-from freehold.builtin.providers.contract import ModelError, ModelRefusal, ProviderApi, ProviderRequest, ReplyBuilder
+from freehold.builtin.providers.contract import (
+    ModelError,
+    ModelRefusal,
+    ProviderApi,
+    ProviderRequest,
+    ReplyBuilder,
+    read_pause,
+)
 from freehold.builtin.providers.gemini import GeminiContent, reduce_schema
 from freehold.builtin.providers.openai_chat import OpenAiChat
 from freehold.builtin.providers.openai_responses import OpenAiResponses
@@ -172,6 +179,23 @@ def test_a_refusal_is_understood(status: int, body: bytes, overflow: bool, busy:
     refusal = ModelRefusal("m", status, body, None)
     assert (refusal.is_overflow, refusal.is_busy) == (overflow, busy)
     assert f"answered {status}" in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "seconds"),
+    [
+        ({"retry-after": "20"}, b"", 20.0),
+        ({"retry-after": " 1.5 "}, b"", 1.5),
+        ({"retry-after-ms": "250"}, b"", 0.25),
+        ({"retry-after": "Sun, 09 Sep 2001 01:46:50 GMT"}, b"", 10.0),
+        ({"retry-after": "Sun, 09 Sep 2001 01:46:30 GMT"}, b"", 0.0),
+        ({}, b'{"error": {"details": [{"@type": "RetryInfo", "retryDelay": "34.5s"}]}}', 34.5),
+        *(({"retry-after": odd}, b"", None) for odd in ("soon", "-1", "nan", "inf", "1e9", "٣", "9" * 400)),
+        ({}, b"slow down", None),
+    ],
+)
+def test_a_provider_is_waited_for_as_long_as_it_asks(headers: Json, body: bytes, seconds: float | None) -> None:
+    assert read_pause(headers, body, 1_000_000_000.0) == seconds
 
 
 def test_gemini_gets_only_the_words_that_it_knows() -> None:

@@ -1,10 +1,13 @@
 """Tools of MCP servers, and pages that the built-in agent fetches through egress."""
 
+import base64
+
+import pytest
 from tests.builtin.client import run_builtin
 
 from freehold.computer import Computer
 from freehold.computer.library.tunnel import Tunnel
-from freehold.testing import Call, Say, ScriptedModel, Step
+from freehold.testing import Call, Conversation, Fail, Say, ScriptedModel, Step
 
 SERVER = b"""\
 import json, sys
@@ -39,6 +42,61 @@ async def test_tools_of_an_mcp_program_are_available_and_a_silent_server_is_repo
     assert found is not None
     assert found.turns[-1].text == "sum=42"
     assert "The tools of gone are not available" in client.said
+
+
+CAMERA = b"""\
+import base64, json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if message["method"] == "tools/list":
+        result = {"tools": [{"name": "look", "description": "Looks", "inputSchema": {"type": "object"}}]}
+    elif message["method"] == "tools/call":
+        picture = base64.b64encode(b"a picture " * 20_000).decode()
+        content = [{"type": "text", "text": "Here"}, {"type": "image", "mimeType": "image/png", "data": picture}]
+        result = {"content": [*content, {"type": "image", "mimeType": "text/html", "data": "PGI+"}]}
+    else:
+        result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "t", "version": "1"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+PICTURE = base64.b64encode(b"a picture " * 20_000)
+CAMERAS = [{"name": "camera", "command": "/usr/bin/python3", "args": ["/workspace/camera.py"], "env": []}]
+
+
+@pytest.mark.parametrize("kind", ["openai-compatible", "openai", "anthropic", "gemini"])
+async def test_a_picture_of_a_tool_reaches_the_model(computer: Computer, kind: str) -> None:
+    """In the API of each provider, and it does not count as hundreds of thousands of characters of text."""
+    await computer.files.write("/workspace/camera.py", CAMERA)
+    script: list[Step] = [Call("camera_look", {}), Say("Seen.")]
+    async with ScriptedModel(script) as model, run_builtin(computer, model, kind=kind) as client:
+        await client.prompt(await client.open(servers=CAMERAS), "Look")
+    assert client.said == "Seen."
+    assert [PICTURE in request.body for request in model.requests if b"camera_look" in request.body][-2:] == [
+        False,
+        True,
+    ]
+    assert b"PGI+" not in model.requests[-1].body
+    used = [update["used"] for update in client.updates if update["sessionUpdate"] == "usage_update"]
+    assert max(used) < 10_000
+
+
+async def test_a_model_that_takes_no_pictures_goes_on_with_the_text(computer: Computer) -> None:
+    await computer.files.write("/workspace/camera.py", CAMERA)
+
+    def choose(conversation: Conversation) -> Step:
+        if not any(turn.role == "tool" for turn in conversation.turns):
+            return Call("camera_look", {})
+        said = "".join(turn.text for turn in conversation.turns)
+        return Say("Read.") if "does not take pictures" in said else Fail("blind")
+
+    async with ScriptedModel(choose) as model, run_builtin(computer, model) as client:
+        session = await client.open(servers=CAMERAS)
+        assert (await client.prompt(session, "Look"))["stopReason"] == "end_turn"
+        assert client.said == "Read."
+        asked = len(model.requests)
+        await client.prompt(session, "Again")
+    assert not any(PICTURE in request.body for request in model.requests[asked:])
 
 
 async def test_a_page_is_fetched_through_the_proxy_and_read_as_text(computer: Computer) -> None:

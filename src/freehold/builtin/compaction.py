@@ -10,10 +10,12 @@ from freehold.builtin.conversation import (
     ModelText,
     ToolRequest,
     ToolResult,
+    UserImage,
     UserMessage,
     UserText,
     encode_message,
 )
+from freehold.builtin.tool_pictures import OLD, drop_pictures
 
 COMPACTION_THRESHOLD = 0.8
 """The part of the context window above which the conversation is compacted."""
@@ -23,6 +25,9 @@ RECENT_MESSAGES = 6
 
 MAX_KEPT_RESULT = 400
 """Characters. Longer results of old tool calls are left out."""
+
+TOKENS_A_PICTURE = 1600
+"""About what providers count for a picture of a screen."""
 
 LEFT_OUT = "[left out to save space; call the tool again if you need it]"
 LAST_REQUEST = "\n\nMy last request:\n\n"
@@ -42,7 +47,11 @@ def count_tokens(messages: Sequence[Message]) -> int:
 
 
 def _estimate(messages: Sequence[Message]) -> int:
-    return int(sum(len(json.dumps(encode_message(message))) for message in messages) / _CHARACTERS_A_TOKEN)
+    pictures = [part for message in messages for part in message.parts if isinstance(part, UserImage)]
+    text = sum(len(json.dumps(encode_message(message))) for message in messages) - sum(
+        len(one.data) for one in pictures
+    )
+    return int(text / _CHARACTERS_A_TOKEN) + TOKENS_A_PICTURE * len(pictures)
 
 
 async def compact(messages: Sequence[Message], window: int, summarise: Summarise) -> list[Message]:
@@ -66,7 +75,7 @@ def _without_results(message: Message) -> Message:
         replace(part, text=LEFT_OUT) if isinstance(part, ToolResult) and len(part.text) > MAX_KEPT_RESULT else part
         for part in message.parts
     )
-    return UserMessage(parts)
+    return drop_pictures(UserMessage(parts), OLD)
 
 
 def _find_cut(messages: Sequence[Message]) -> int:

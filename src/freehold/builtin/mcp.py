@@ -14,6 +14,7 @@ from freehold.builtin.providers.contract import ToolDescription
 from freehold.builtin.tool import BuiltinTool
 from freehold.builtin.tool_call import ToolError, shorten
 from freehold.builtin.tool_context import ToolContext
+from freehold.builtin.tool_pictures import ToolOutput, read_pictures
 
 VERSION = "2025-06-18"
 REPLY_TIMEOUT = 60.0
@@ -181,13 +182,15 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 def _tool(server_name: str, server: McpServer, row: dict[str, Any]) -> BuiltinTool:
     name = str(row["name"])
 
-    async def call(context: ToolContext, given: Json) -> str:
+    async def call(context: ToolContext, given: Json) -> ToolOutput:
         async with context.start_call(f"{server_name}: {name}", "other", given) as tool_call:
             # No timeout: the owner may be asked first.
             answer = await server.request("tools/call", {"name": name, "arguments": given}, timeout=None)
-            texts = [str(part.get("text", "")) for part in answer.get("content", []) if part.get("type") == "text"]
+            content = answer.get("content", [])
+            texts = [str(part.get("text", "")) for part in content if part.get("type") == "text"]
             text = shorten("\n".join(texts), MAX_RESULT)
-            return await tool_call.end(text, failed=answer.get("isError") is True)
+            await tool_call.end(text, failed=answer.get("isError") is True)
+            return ToolOutput(text, read_pictures(content))
 
     schema = row.get("inputSchema") or {"type": "object", "properties": {}}
     return BuiltinTool(ToolDescription(f"{server_name}_{name}", str(row.get("description") or ""), schema), call)

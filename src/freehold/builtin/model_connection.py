@@ -17,32 +17,14 @@ LIST_TIMEOUT = 20.0
 MAX_LIST = 4 * 1024 * 1024
 
 NO_MODEL = """\
-Connect a model to start. There are two ways:
-
-**The key of a provider.** It stays on the host and never enters this computer:
+Connect a model to start, in Settings, Models and keys, or on the command line of the host:
 
 ```
-freehold secret set anthropic
+freehold models add anthropic     # the key stays on the host and never enters this computer
+freehold models add ollama        # a local model, with Ollama on that machine
 ```
 
-Add to `freehold.toml`:
-
-```
-[models.anthropic]
-kind = "anthropic"          # or "openai", "gemini"
-key = "secret:anthropic"
-```
-
-**A local model**, with Ollama on this machine (`ollama pull qwen3-coder`):
-
-```
-[models.local]
-base_url = "http://127.0.0.1:11434/v1"
-model = "qwen3-coder"
-```
-
-Then run `freehold restart gateway` and send your prompt again. A prompt that begins with `!` runs in the computer
-without a model: `!ls`
+Then send your prompt again. A prompt that begins with `!` runs in the computer without a model: `!ls`
 """
 
 

@@ -1,13 +1,18 @@
 """Skills: folders with a SKILL.md. The model always sees their names and descriptions, and loads the rest when needed."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.builtin.session import data_folder
 
-MAX_SKILLS = 100
-MAX_TEXT = 64 * 1024
+IN_USE = Path("/opt/agent-skills/current")
+"""The skills that the owner has added. No agent can change them."""
+MAX_SKILLS = 400
+MAX_HEAD = 16 * 1024
+MAX_TEXT = 512 * 1024
+MAX_DESCRIPTION = 1024
 
 
 @dataclass(frozen=True)
@@ -18,13 +23,15 @@ class Skill:
 
     @property
     def text(self) -> str:
-        return _read_parts(self.folder)[1]
+        """The instructions, without the head."""
+        return _split(_read(self.folder, MAX_TEXT))[1]
 
 
 def find_skills(cwd: Path) -> dict[str, Skill]:
-    """By name. A skill of the workspace wins over one of the home folder with the same name."""
+    """By name. A skill that the owner has added wins over one of the workspace, and that over one of the home folder."""
     skills: dict[str, Skill] = {}
     for place in (
+        IN_USE,
         cwd / ".agents/skills",
         cwd / ".claude/skills",
         data_folder() / "skills",
@@ -37,22 +44,51 @@ def find_skills(cwd: Path) -> dict[str, Skill]:
 
 
 def _skills_in(place: Path) -> Iterator[Skill]:
-    for file in sorted(place.glob("*/SKILL.md")):
+    try:
+        folders = sorted(place.iterdir())
+    except OSError:
+        return
+    for folder in folders:
         try:
-            fields, _ = _read_parts(file.parent)
+            fields = read_fields(_split(_read(folder, MAX_HEAD))[0])
         except (OSError, UnicodeDecodeError):
             continue
-        yield Skill(fields.get("name") or file.parent.name, fields.get("description", "")[:500], file.parent)
+        yield Skill(fields.get("name") or folder.name, fields.get("description", "")[:MAX_DESCRIPTION], folder)
 
 
-def _read_parts(folder: Path) -> tuple[dict[str, str], str]:
-    """The fields of the front matter, and the rest."""
+def _read(folder: Path, most: int) -> str:
     with (folder / "SKILL.md").open("rb") as file:
-        text = file.read(MAX_TEXT).decode()
+        return file.read(most).decode(errors="ignore" if most == MAX_HEAD else "strict")
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The head, which stands between two lines `---`, and the rest."""
     if not text.startswith("---\n"):
-        return {}, text
+        return "", text
     head, found, rest = text[4:].partition("\n---")
-    if not found:
-        return {}, text
-    pairs = (line.partition(":") for line in head.splitlines() if not line.startswith((" ", "#")))
-    return {name.strip(): value.strip().strip("\"'") for name, colon, value in pairs if colon}, rest.lstrip("\n")
+    return (head, rest.lstrip("\n")) if found else ("", text)
+
+
+def read_fields(head: str) -> dict[str, str]:
+    """The fields of the head that are texts: on one line, quoted, or on indented lines below their name."""
+    fields: dict[str, str] = {}
+    name = ""
+    for line in head.splitlines():
+        if line.startswith((" ", "\t")):
+            if name:
+                fields[name] = f"{fields[name]} {line.strip()}".strip()
+            continue
+        name, colon, value = line.partition(":")
+        name = name.strip() if colon and not line.startswith("#") else ""
+        if name:
+            fields[name] = "" if value.strip() in (">", "|", ">-", "|-", ">+", "|+") else value.strip()
+    return {name: _unquote(value) for name, value in fields.items()}
+
+
+def _unquote(value: str) -> str:
+    if value.startswith('"') and value.endswith('"'):
+        try:
+            return str(json.loads(value))
+        except ValueError:
+            return value.strip('"')
+    return value[1:-1].replace("''", "'") if len(value) > 1 and value[0] == value[-1] == "'" else value

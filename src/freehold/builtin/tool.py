@@ -9,8 +9,9 @@ from typing import Any, Literal, NotRequired, get_args, get_origin, get_type_hin
 from freehold.builtin.json_rpc import Json
 from freehold.builtin.providers.contract import ToolDescription
 from freehold.builtin.tool_context import ToolContext
+from freehold.builtin.tool_pictures import ToolOutput
 
-RunTool = Callable[[ToolContext, Json], Awaitable[str]]
+RunTool = Callable[[ToolContext, Json], Awaitable[str | ToolOutput]]
 
 _PLAIN = {str: "string", int: "integer", bool: "boolean", float: "number"}
 _PYTHON = {

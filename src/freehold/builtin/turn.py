@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from freehold.builtin.blocks import PromptImage, PromptPart
 from freehold.builtin.compaction import COMPACTION_THRESHOLD, compact, count_tokens
@@ -26,10 +26,15 @@ from freehold.builtin.providers.contract import ModelError, ModelRefusal, Provid
 from freehold.builtin.tool import BuiltinTool, check_arguments
 from freehold.builtin.tool_call import ToolError
 from freehold.builtin.tool_context import ToolContext
+from freehold.builtin.tool_pictures import UNSEEN, count_pictures, drop_pictures, limit_pictures
 from freehold.builtin.tools import all_tools
+
+ToolOutcome = tuple[ToolResult, tuple[UserImage, ...]]
 
 MAX_STEPS = 80
 MAX_WAITS = 5
+LEAST_WAIT = 0.25
+"""Seconds. Also a provider that asks for no pause gets one, which doubles each time."""
 LONGEST_WAIT = 120.0
 """Seconds. A provider that wants a longer pause is not waited for."""
 
@@ -89,12 +94,16 @@ class TurnRunner:
             try:
                 message = await self._ask(instructions, tools)
             except ModelRefusal as refusal:
-                if overflowed or not refusal.is_overflow:
+                messages = self._session.messages
+                if refusal.refuses_pictures and any(map(count_pictures, messages)):
+                    # The model cannot see: it continues with the text of the results.
+                    self._session.replace_messages([drop_pictures(one, UNSEEN) for one in messages])
+                elif refusal.is_overflow and not overflowed:
+                    # The window of the model is smaller than expected: compact and continue from here.
+                    overflowed = True
+                    self._session.replace_messages(await compact(messages, self._window // 2, self._summarise))
+                else:
                     raise
-                # The window of the model is smaller than expected: compact and continue from here.
-                overflowed = True
-                shorter = await compact(self._session.messages, self._window // 2, self._summarise)
-                self._session.replace_messages(shorter)
                 message = await self._ask(instructions, tools)
             self._session.append(message)
             if not message.tool_requests:
@@ -110,39 +119,55 @@ class TurnRunner:
     async def _ask(self, instructions: str, tools: dict[str, BuiltinTool]) -> ModelMessage:
         """One answer. While the provider is busy it is waited for, as long as it says, and the owner sees it."""
         described = [tool.description for tool in tools.values()]
-        request = ProviderRequest(self._model.name, instructions, self._session.messages, described)
-        for attempt in range(MAX_WAITS + 1):
+        request = ProviderRequest(self._model.name, instructions, limit_pictures(self._session.messages), described)
+        reply = self._reply()
+
+        def open_reply() -> ReplyBuilder:
+            nonlocal reply
             reply = self._reply()
+            return reply
+
+        try:
+            return await self._ask_patiently(request, open_reply)
+        except asyncio.CancelledError:
+            partial = reply.finish()
+            if partial.text:
+                self._session.append(ModelMessage(partial.parts))
+            raise
+
+    async def _ask_patiently(self, request: ProviderRequest, open_reply: Callable[[], ReplyBuilder]) -> ModelMessage:
+        """Waits while the provider is busy, as long as it asks, and tells the owner. Each attempt has its own reply."""
+        for attempt in range(MAX_WAITS + 1):
             try:
-                message = await self._model.ask(request, reply)
+                message = await self._model.ask(request, open_reply())
             except ModelRefusal as refusal:
-                wait = 2.0**attempt if refusal.retry_after is None else refusal.retry_after
+                wait = (
+                    2.0**attempt if refusal.retry_after is None else max(refusal.retry_after, LEAST_WAIT * 2**attempt)
+                )
                 if not refusal.is_busy or attempt == MAX_WAITS or wait > LONGEST_WAIT:
                     raise
                 words = f"{refusal}. I try again in {wait:g} s.\n\n"
                 await self._send_chunk("agent_thought_chunk", words)
                 await asyncio.sleep(wait)
-            except asyncio.CancelledError:
-                partial = reply.finish()
-                if partial.text:
-                    self._session.append(ModelMessage(partial.parts))
-                raise
             else:
                 self._usage += message.usage
                 return message
         raise AssertionError("the last attempt raises or returns")
 
-    async def _run_tools(self, requests: Sequence[ToolRequest], tools: dict[str, BuiltinTool]) -> list[ToolResult]:
+    async def _run_tools(self, requests: Sequence[ToolRequest], tools: dict[str, BuiltinTool]) -> list[UserPart]:
+        """All results in the order of the calls, and then their pictures."""
         chosen = [tools.get(request.name) for request in requests]
         if any(tool is not None and tool.sequential for tool in chosen):
-            return [await self._run_tool(request, tools) for request in requests]
-        async with asyncio.TaskGroup() as group:
-            running = [group.create_task(self._run_tool(request, tools)) for request in requests]
-        return [task.result() for task in running]
+            outcomes = [await self._run_tool(request, tools) for request in requests]
+        else:
+            async with asyncio.TaskGroup() as group:
+                running = [group.create_task(self._run_tool(request, tools)) for request in requests]
+            outcomes = [task.result() for task in running]
+        return [*(result for result, _ in outcomes), *(one for _, pictures in outcomes for one in pictures)]
 
-    async def _run_tool(self, request: ToolRequest, tools: dict[str, BuiltinTool]) -> ToolResult:
-        def failed(words: str) -> ToolResult:
-            return ToolResult(request.call, request.name, words, failed=True)
+    async def _run_tool(self, request: ToolRequest, tools: dict[str, BuiltinTool]) -> ToolOutcome:
+        def failed(words: str) -> ToolOutcome:
+            return ToolResult(request.call, request.name, words, failed=True), ()
 
         tool = tools.get(request.name)
         if tool is None:
@@ -152,9 +177,12 @@ class TurnRunner:
         except ValueError as error:
             return failed(f"The call is not valid: {error}. Call it again.")
         try:
-            return ToolResult(request.call, request.name, await tool.run(self._context.for_call(request.call), given))
+            output = await tool.run(self._context.for_call(request.call), given)
         except ToolError as error:
             return failed(str(error))
+        if isinstance(output, str):
+            return ToolResult(request.call, request.name, output), ()
+        return ToolResult(request.call, request.name, output.text), output.pictures
 
     async def _compact_if_full(self) -> None:
         await self._send_usage()
@@ -165,9 +193,7 @@ class TurnRunner:
 
     async def _summarise(self, text: str) -> str:
         request = ProviderRequest(self._model.name, SUMMARY, [UserMessage((UserText(text),))])
-        message = await self._model.ask(request, ReplyBuilder(_drop, _drop))
-        self._usage += message.usage
-        return message.text
+        return (await self._ask_patiently(request, lambda: ReplyBuilder(_drop, _drop))).text
 
     def _answer_open_calls(self) -> None:
         """A turn that ended in the middle leaves calls without results, which no API accepts in the next request."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 Api = Literal["chat", "responses", "messages", "gemini"]
 Role = Literal["user", "assistant", "tool", "note", "system"]
-"""Who wrote a turn. A note is text that an agent adds beside the result of a tool."""
+"""Who wrote a turn. A note is text, or a picture, that an agent adds beside the result of a tool."""
 
 _TOOL_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 
@@ -110,7 +110,15 @@ def _role(name: object) -> Role:
 
 def _chat_turns(body: Mapping[str, Any]) -> Iterator[ConversationTurn]:
     for message in body["messages"]:
-        yield ConversationTurn(_role(message["role"]), read_text(message.get("content")))
+        content = message.get("content")
+        role = "note" if _is_picture(content) else _role(message["role"])
+        yield ConversationTurn(role, read_text(content))
+
+
+def _is_picture(content: object) -> bool:
+    """Whether there is nothing but pictures: a result of a tool has none in these APIs, so they come after it."""
+    parts = content if isinstance(content, list) else [None]
+    return all(isinstance(part, dict) and part.get("type") in ("image_url", "input_image") for part in parts)
 
 
 def _chat_tools(body: Mapping[str, Any]) -> Iterator[OfferedTool]:
@@ -126,7 +134,8 @@ def _responses_turns(body: Mapping[str, Any]) -> Iterator[ConversationTurn]:
         if kind in _TOOL_OUTPUTS:
             yield ConversationTurn("tool", read_text(item.get("output")))
         elif kind == "message":
-            yield ConversationTurn(_role(item.get("role")), read_text(item.get("content")))
+            role = "note" if _is_picture(item.get("content")) else _role(item.get("role"))
+            yield ConversationTurn(role, read_text(item.get("content")))
 
 
 def _responses_tools(body: Mapping[str, Any]) -> Iterator[OfferedTool]:

@@ -6,7 +6,7 @@ r"""Chooses what the model does next by the prompt: the last user message with o
     SAY <text>            the final message, instead of "Done. …"
     ECHO                  answers with the prompt
     SLOW                  sends one word every half second for half a minute
-    FAIL <fault>          429, 500, 529, overflow, hang, cut, malformed or disconnect
+    FAIL <fault>          429, 500, 529, overflow, blind, hang, cut, malformed or disconnect
     ESCALATE              beside RUN: makes codex ask its user for more rights
 
 Each is on its own line and takes the rest of it. Each request gets one step: the number of tool results since the
@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from freehold.testing.conversation import Conversation, OfferedTool
 
-Fault = Literal["429", "500", "529", "overflow", "hang", "cut", "malformed", "disconnect"]
+Fault = Literal["429", "500", "529", "overflow", "blind", "hang", "cut", "malformed", "disconnect"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 WRITERS = (

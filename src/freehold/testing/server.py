@@ -28,7 +28,7 @@ from freehold.testing.api_formats import (
 from freehold.testing.conversation import Api, Conversation, find_api, read_conversation
 from freehold.testing.script import Fail, Fault, Say, Script, Step, choose_step, make_script
 
-_STATUS: Mapping[str, int] = {"429": 429, "500": 500, "529": 529, "overflow": 400}
+_STATUS: Mapping[str, int] = {"429": 429, "500": 500, "529": 529, "overflow": 400, "blind": 400}
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class ScriptedModel:
         if fault is not None and fault in _STATUS:
             status = _STATUS[fault]
             extra = [("retry-after", "0")] if status == 429 else []
-            words = TOO_LONG if fault == "overflow" else "a scripted failure"
+            words = {"overflow": TOO_LONG, "blind": "image input is not supported"}.get(fault, "a scripted failure")
             await _send(stream, status, error_body(conversation.api, status, words), extra)
             return True
         said = Say("An answer that does not end well.") if isinstance(step, Fail) else step

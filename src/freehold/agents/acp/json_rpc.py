@@ -137,11 +137,11 @@ class JsonRpcPeer:
             self._trace("in", line)
         began = time.monotonic()
         try:
-            message = _decode(line)
+            message = decode_json(line)
         except (ValueError, RecursionError):
             message = None
         self.messages_received += 1
-        if not isinstance(message, dict) or _is_too_nested(line, message):
+        if not isinstance(message, dict):
             self._count_invalid_line()
             return
         method, number, params = message.get("method"), message.get("id"), message.get("params")
@@ -210,12 +210,14 @@ class JsonRpcPeer:
             await self._pipe.write(line)
 
 
-def _decode(line: bytes) -> Any:
+def decode_json(line: bytes) -> Any:
     """Raises `ValueError` or `RecursionError`. Bytes and escapes that are no characters are replaced."""
     message = json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse_constant, parse_float=_read_float)
     if _SURROGATE.search(line):
         text = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
         message = json.loads(text.decode("utf-8", "replace"))
+    if isinstance(message, dict) and _is_too_nested(line, message):
+        raise ValueError("The message is nested too deeply")
     return message
 
 

@@ -13,7 +13,7 @@ from freehold.agents.acp.json_rpc import AgentError, Json, JsonRpcPeer, Later
 from freehold.agents.acp.trace import AcpTrace
 from freehold.agents.visible_text import make_visible
 from freehold.computer import Computer
-from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
+from freehold.computer.contract.conventions import AGENT_HOME, SKILL_PLACES, SKILLS_IN_USE, WORKSPACE
 from freehold.computer.library.process import Process
 from freehold.errors import FreeholdError
 
@@ -82,6 +82,8 @@ class AgentProgram:
     process: Process
     capabilities: AgentCapabilities
     stderr: deque[bytes] = field(default_factory=deque)
+    folder: str = WORKSPACE
+    """Where its sessions work."""
 
     async def new_session(self, mcp_servers: list[Json]) -> Json:
         return await self._request("session/new", self._session_params(mcp_servers))
@@ -95,7 +97,7 @@ class AgentProgram:
 
     def _session_params(self, mcp_servers: list[Json]) -> Json:
         meta = {"_meta": self.launch.session_meta} if self.launch.session_meta else {}
-        return {"cwd": WORKSPACE, "mcpServers": mcp_servers, **meta}
+        return {"cwd": self.folder, "mcpServers": mcp_servers, **meta}
 
     async def set_mode(self, session: str, mode: str) -> None:
         await self._request("session/set_mode", {"sessionId": session, "modeId": mode})
@@ -152,18 +154,16 @@ async def run_agent(
     listener: AgentListener,
     *,
     session: str = "trial",
+    folder: str = WORKSPACE,
     on_started: Callable[[AgentProgram], None] = lambda program: None,
 ) -> AsyncIterator[AgentProgram]:
     """Starts the program, isolated from those of other sessions, and initializes it. Stops it at the end.
 
     `on_started` receives the program before it is initialized, so that the caller can kill it while it still starts.
     """
-    for path, text in launch.files.items():
-        place = f"{AGENT_HOME}/{path}"
-        await computer.files.mkdir(place.rpartition("/")[0], parents=True)
-        await computer.files.write(place, text.encode())
+    await _prepare_home(computer, launch)
     try:
-        process = await computer.spawn(list(launch.command), cwd=WORKSPACE, env=dict(launch.env), apart=session)
+        process = await computer.spawn(list(launch.command), cwd=folder, env=dict(launch.env), apart=session)
     except FreeholdError as error:
         raise AgentError("agent.not-started", f"{launch.title} cannot be started: {error.message}") from error
     stderr: deque[bytes] = deque()
@@ -180,7 +180,7 @@ async def run_agent(
             )
             reading = group.create_task(peer.run())
             draining = group.create_task(_drain(process, stderr))
-            program = AgentProgram(launch, peer, process, AgentCapabilities(), stderr)
+            program = AgentProgram(launch, peer, process, AgentCapabilities(), stderr, folder)
             try:
                 on_started(program)
                 program.capabilities = await _initialize(program)
@@ -198,6 +198,15 @@ async def run_agent(
     if failure is not None:
         # Raised here and not above: the task group would wrap it.
         raise failure
+
+
+async def _prepare_home(computer: Computer, launch: AgentLaunch) -> None:
+    """Writes the agent's files, and shows it the skills. A skill that cannot be shown does not keep it from starting."""
+    await computer.files.link_entries(AGENT_HOME, dict.fromkeys(SKILL_PLACES, SKILLS_IN_USE))
+    files = {f"{AGENT_HOME}/{path}": text.encode() for path, text in launch.files.items()}
+    for error in await computer.files.write_many(files) if files else ():
+        if error is not None:
+            raise error
 
 
 async def _initialize(program: AgentProgram) -> AgentCapabilities:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Literal
 
 from freehold.agents.acp.program import AgentLaunch
 from freehold.computer.contract.conventions import AGENTS_PATH, BASE_ENVIRONMENT
 from freehold.computer.contract.spec import MIB
-from freehold.manifest.sections.models import ProviderKind
+from freehold.manifest.sections.models import AuthKind, ProviderKind
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class ModelEndpoint:
     base_url: str
     key: str
     model: str | None
+    auth: AuthKind = "key"
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class AgentDefinition:
     environment. The token is then not written there, because such an agent passes the header on in a command line.
     `session_meta` is sent with each session request beyond the protocol. `memory` is what it is assumed to use in bytes
     until one was measured. `is_changed`: the manifest changes its program or how that is configured.
+    `package`: what is installed, several with spaces between. `folders`: of its own folder, with programs that it needs.
     """
 
     name: str
@@ -59,19 +62,17 @@ class AgentDefinition:
     session_meta: Mapping[str, object] = field(default_factory=dict)
     memory: int = 256 * MIB
     is_changed: bool = False
+    folders: tuple[str, ...] = ()
 
     @property
     def known_name(self) -> str:
         """By which its modes are known. Empty when it is changed: then it is an agent that nobody has tried."""
         return "" if self.is_changed else self.name
 
-    @property
-    def source(self) -> tuple[str, str] | None:
-        """("npm" | "pypi", package), or None when nothing is installed for this agent."""
-        if self.package is None:
-            return None
-        kind, _, package = self.package.partition(":")
-        return kind, package
+    def packages(self, kind: Literal["npm", "pypi"]) -> list[str]:
+        """Those that are installed for this agent from one registry."""
+        named = (one.partition(":") for one in (self.package or "").split())
+        return [package for source, _, package in named if source == kind]
 
     def launch(
         self,
@@ -83,13 +84,15 @@ class AgentDefinition:
         """The program to start, with its model and further variables. The placeholder counts as a secret."""
         configured = self.configure(endpoint)
         own = f"{AGENTS_PATH}/{self.name}"
-        path = f"{own}/node_modules/.bin:{own}/bin:{AGENTS_PATH}/.node/bin:{AGENTS_PATH}/.tools"
+        folders = [*self.folders, "node_modules/.bin", "bin"]
+        path = ":".join([*(f"{own}/{one}" for one in folders), f"{AGENTS_PATH}/.node/bin", f"{AGENTS_PATH}/.tools"])
         variables: dict[str, str | None] = {
             "PATH": f"{path}:{BASE_ENVIRONMENT['PATH']}",
             **configured.env,
             **(env or {}),
         }
-        if self.runtime == "python":
+        if self.packages("pypi") and PurePosixPath(self.command[0]).name.startswith("python"):
+            # Commands of packages know their folder. A variable would also reach the programs that the agent runs.
             variables["PYTHONPATH"] = f"{own}/site"
         masked = (endpoint.key, *secrets) if endpoint is not None else secrets
         return AgentLaunch(self.name, self.title, self.command, variables, configured.files, self.session_meta, masked)

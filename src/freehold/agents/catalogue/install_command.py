@@ -11,6 +11,7 @@ from freehold.errors import FreeholdError
 
 INSTALL_TIMEOUT = 1800
 PROGRESS_INTERVAL = 0.25
+MAX_REASON = 2000
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how many packages are installed, and how many there will be (0: not known yet)."""
@@ -49,9 +50,20 @@ def run_command(command: list[str], folder: Path, report_progress: Callable[[], 
         report_progress()
         if code:
             output.seek(0)
-            text = output.read()[-2000:].decode(errors="replace").strip()
+            text = find_reason(output.read().decode(errors="replace"))
             raise FreeholdError(
                 "agent.install-failed",
                 f"The installation failed: {text or f'exit code {code}'}",
                 hint="Check the network and try again; packages that were downloaded are kept",
             )
+
+
+def find_reason(output: str) -> str:
+    """Why npm or pip failed. npm writes the reason first, and how it is used after it; others write it last."""
+    reasons = [line.removeprefix("npm error").strip() for line in output.splitlines() if line.startswith("npm error")]
+    for place, line in enumerate(reasons):
+        if line.startswith(("Usage:", "A complete log")):
+            del reasons[place:]
+            break
+    words = "\n".join(dict.fromkeys(filter(None, reasons)))
+    return words[:MAX_REASON] or output[-MAX_REASON:].strip()

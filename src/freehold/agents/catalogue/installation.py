@@ -13,8 +13,9 @@ from pathlib import Path
 
 from freehold.agents.catalogue.definition import AgentDefinition
 from freehold.agents.catalogue.install_command import Progress
+from freehold.agents.catalogue.managed_python import is_python_ready
 from freehold.agents.catalogue.npm import copy_node, fetch_locked, install_npm_agent
-from freehold.agents.catalogue.pypi import builtin_version, install_pypi_agent, is_builtin
+from freehold.agents.catalogue.pypi import builtin_version, install_pypi_agent, is_builtin, needs_managed_python
 from freehold.agents.catalogue.staging_folder import hold_install_lock, replace_agent_folder
 from freehold.errors import FreeholdError
 from freehold.home import Home
@@ -51,6 +52,8 @@ def find_problem(home: Home, agent: AgentDefinition) -> str | None:
         problem = f"{receipt.package} is installed, but {agent.package} is needed"
     elif is_builtin(agent) and receipt.lock != builtin_version():
         problem = "older than this Freehold"
+    elif needs_managed_python(home.agents / agent.name) and not is_python_ready(home):
+        problem = "the Python that it runs with is missing"
     else:
         return None
     return f"{problem}: {install_hint(agent)}"
@@ -64,7 +67,7 @@ def install_agent(
     home: Home, agent: AgentDefinition, progress: Progress = lambda what, done, total: None
 ) -> InstallReceipt:
     """Blocks. Idempotent. Uses what an interrupted installation has downloaded; replaces another version completely."""
-    if agent.source is None:
+    if agent.package is None:
         raise FreeholdError(
             "agent.nothing-to-install",
             f"{agent.title} has no package: its command must exist in the computer",
@@ -76,11 +79,13 @@ def install_agent(
         present = read_receipt(home, agent.name)
         if present is not None and find_problem(home, agent) is None:
             return present
-        kind, package = agent.source
-        install = install_npm_agent if kind == "npm" else install_pypi_agent
         with replace_agent_folder(home, agent.name) as staging:
-            lock = install(home, agent, package, staging, progress)
-            return _write_receipt(staging, str(agent.package), lock)
+            locks = []
+            if agent.packages("npm"):
+                locks.append(install_npm_agent(home, agent, agent.packages("npm"), staging, progress))
+            if agent.packages("pypi"):
+                locks.append(install_pypi_agent(home, agent, agent.packages("pypi"), staging, progress))
+            return _write_receipt(staging, agent.package, " ".join(locks))
 
 
 def install_npm_packages(

@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from freehold.agents.catalogue.definition import AgentDefinition
@@ -16,20 +17,26 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 
 
-def install_npm_agent(home: Home, agent: AgentDefinition, package: str, staging: Path, progress: Progress) -> str:
-    """Installs the package into the staging folder. Returns the hash of its lock."""
-    name, _, version = package.rpartition("@")
-    if not name:
-        name, version = package, "latest"
-    (staging / "package.json").write_text(json.dumps({"private": True, "dependencies": {name: version}}))
+def install_npm_agent(
+    home: Home, agent: AgentDefinition, packages: Sequence[str], staging: Path, progress: Progress
+) -> str:
+    """Installs the packages into the staging folder. Returns the hash of their lock."""
+    wanted = dict(map(_split_version, packages))
+    (staging / "package.json").write_text(json.dumps({"private": True, "dependencies": wanted}))
     lock = staging / "package-lock.json"
-    shipped = _shipped_lock(agent, name, version)
+    shipped = _shipped_lock(agent, wanted)
     if shipped is None:
         progress("choosing versions", 0, 0)
         run_command([*_npm(home, "install"), "--package-lock-only", "--save-exact"], staging, lambda: None)
     else:
         lock.write_bytes(shipped)
-    fetch_locked(home, staging, progress)
+    try:
+        fetch_locked(home, staging, progress)
+    except FreeholdError as error:
+        if shipped is not None or "Missing: " not in error.message:
+            raise
+        # Optional parts for other machines are not in the registry. What is in the lock is checked by its hash all the same.
+        run_command([*_npm(home, "install"), "--prefer-offline"], staging, lambda: None)
     return f"sha256:{hashlib.sha256(lock.read_bytes()).hexdigest()}"
 
 
@@ -63,6 +70,16 @@ def copy_node(home: Home, progress: Progress) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
+def list_programs(home: Home, agent: str, package: str) -> list[str]:
+    """The commands of one npm package of an installed agent."""
+    name = _split_version(package)[0]
+    try:
+        declared = json.loads((home.agents / agent / "node_modules" / name / "package.json").read_bytes()).get("bin")
+    except (OSError, ValueError, AttributeError):
+        return []
+    return sorted(declared) if isinstance(declared, dict) else [name.rpartition("/")[2]] if declared else []
+
+
 def find_npm() -> list[str]:
     """The words that start npm."""
     wheel = _wheel()
@@ -87,10 +104,15 @@ def _wheel() -> Path:
     return Path(places[0])
 
 
-def _shipped_lock(agent: AgentDefinition, name: str, version: str) -> bytes | None:
-    """The lock that Freehold ships for exactly this version; None for any other version."""
+def _split_version(package: str) -> tuple[str, str]:
+    name, _, version = package.rpartition("@")
+    return (name, version) if name else (package, "latest")
+
+
+def _shipped_lock(agent: AgentDefinition, wanted: dict[str, str]) -> bytes | None:
+    """The lock that Freehold ships for exactly these versions; None for any others."""
     resource = importlib.resources.files("freehold.agents.catalogue") / "locks" / f"{agent.name}.json"
     if not resource.is_file():
         return None
     data = resource.read_bytes()
-    return data if json.loads(data)["packages"][""]["dependencies"] == {name: version} else None
+    return data if json.loads(data)["packages"][""]["dependencies"] == wanted else None

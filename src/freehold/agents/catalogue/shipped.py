@@ -43,7 +43,9 @@ def _claude(endpoint: ModelEndpoint | None) -> LaunchEnvironment:
         "DISABLE_ERROR_REPORTING": "1",
     }
     if endpoint is not None:
-        env |= {"ANTHROPIC_BASE_URL": endpoint.base_url, "ANTHROPIC_API_KEY": endpoint.key}
+        # With a subscription it sends the placeholder as a bearer token, and the header that the token needs.
+        variable = "CLAUDE_CODE_OAUTH_TOKEN" if endpoint.auth == "claude-code" else "ANTHROPIC_API_KEY"
+        env |= {"ANTHROPIC_BASE_URL": endpoint.base_url, variable: endpoint.key}
         if endpoint.model:
             env |= {"ANTHROPIC_MODEL": endpoint.model, "ANTHROPIC_SMALL_FAST_MODEL": endpoint.model}
     return LaunchEnvironment(env)
@@ -176,13 +178,15 @@ SHIPPED_AGENTS = (
     AgentDefinition(
         "opencode",
         "OpenCode",
-        f"npm:opencode-linux-{_MACHINE}@1.18.33",
+        # It runs ripgrep to search and to load skills, and would fetch it from GitHub.
+        f"npm:opencode-linux-{_MACHINE}@1.18.33 npm:@vscode/ripgrep-linux-{_MACHINE}@1.18.0",
         (f"{AGENTS_PATH}/opencode/node_modules/opencode-linux-{_MACHINE}/bin/opencode", "acp"),
         asks_without_modes=True,
         kinds=("openai-compatible", "openai", "anthropic"),
         needs_model=True,
         configure=_opencode,
         memory=512 * MIB,
+        folders=(f"node_modules/@vscode/ripgrep-linux-{_MACHINE}/bin",),
     ),
     AgentDefinition(
         "gemini",

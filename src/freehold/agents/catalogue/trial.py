@@ -10,8 +10,7 @@ from freehold.agents.acp.option_change import enter_asking_mode
 from freehold.agents.acp.options import AgentOptions
 from freehold.agents.acp.program import run_agent
 from freehold.agents.catalogue.definition import AgentDefinition, ModelEndpoint
-from freehold.agents.catalogue.registry import mode_policy
-from freehold.agents.catalogue.shipped import ALL_KINDS
+from freehold.agents.catalogue.registry import may_use, mode_policy
 from freehold.computer import Computer
 from freehold.computer.library.tunnel import Tunnel
 from freehold.manifest import Manifest
@@ -115,10 +114,7 @@ def _list_endpoints(agent: AgentDefinition, manifest: Manifest) -> list[ModelEnd
     """With the name, the API and the model of the provider that the agent would use."""
     name = agent.model
     if name not in manifest.models:
-        fitting = (
-            name for name, one in manifest.models.items() if one.enabled and one.kind in (agent.kinds or ALL_KINDS)
-        )
-        name = next(fitting, None)
+        name = next((each for each in manifest.models if may_use(agent, manifest, each)), None)
     if name is not None:
         provider = manifest.models[name]
         return [ModelEndpoint(name, provider.kind, "", PLACEHOLDER, provider.model or SCRIPTED)]

@@ -201,30 +201,37 @@ def _is_inert(key: str, value: object) -> bool:
     return key in _INERT or (isinstance(value, str) and value in _INERT_VALUES.get(key, ()))
 
 
-def read_input(raw: object) -> CallInput:
-    """Never fails: what has no known form is in `rest`."""
+def read_input(raw: object, base: str = WORKSPACE) -> CallInput:
+    """Never fails: what has no known form is in `rest`. `base` is the folder in which the agent works.
+
+    An agent that works elsewhere than in the workspace has a folder in every call, as if it had named it.
+    """
     if raw is None:
-        return CallInput()
+        return CallInput(folder=_find_folder(None, base))
     rest = dict(raw) if isinstance(raw, dict) else {"input": raw}
     command = _take_command(rest)
     if command is None:
-        return _read_file_input(rest)
-    folder = _take(rest, _FOLDER, str)
+        return _read_file_input(rest, base)
+    folder = _find_folder(_take(rest, _FOLDER, str), base)
     environment = _take(rest, _ENVIRONMENT, dict, list, str)
     return CallInput(command, folder, environment, _take(rest, _STDIN, str), rest=rest)
 
 
-def _read_file_input(rest: Json) -> CallInput:
+def _find_folder(given: str | None, base: str) -> str | None:
+    return given if base == WORKSPACE else lexical_path(absolute_path(given or ".", base))
+
+
+def _read_file_input(rest: Json, base: str) -> CallInput:
     """The input of a call without a command. A relative path begins at the folder that is given with it."""
     folders = {name: value for name in _FOLDER if isinstance(value := rest.get(name), str) and value}
     finder = _PathFinder()
     finder.read_keys("", {name: value for name, value in rest.items() if name not in folders})
     for name, value in folders.items():
-        if name not in _WORKING_FOLDER or lexical_path(absolute_path(value)) != WORKSPACE:
-            finder.add(absolute_path(value))
-    places = {lexical_path(absolute_path(value)) for value in folders.values()}
+        if name not in _WORKING_FOLDER or lexical_path(absolute_path(value, base)) != base:
+            finder.add(absolute_path(value, base))
+    places = {lexical_path(absolute_path(value, base)) for value in folders.values()}
     unread = finder.unread or len(places) > 1
-    folder = next(iter(folders.values()), None)
+    folder = _find_folder(next(iter(folders.values()), None), base)
     return CallInput(None, folder, paths=tuple(finder.paths), rest=rest, opaque=finder.opaque, unread=unread)
 
 

@@ -1,6 +1,6 @@
 """What sessions need from the other rooms, handed in at construction."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -77,6 +77,14 @@ async def _no_introduction(_session: str, _agent: str) -> str:
     return ""
 
 
+def _note_nothing(_session: str, _turn: int | None, _agent: str, _calls: Sequence[Json]) -> None:
+    """For sessions whose tool calls nobody counts."""
+
+
+async def _no_title(_session: SessionRow, _prompt: str) -> str | None:
+    return None
+
+
 def _accept_work() -> None:
     """Without an orchestrator all work is accepted."""
 
@@ -88,7 +96,8 @@ async def _ignore_deleted(_session: str) -> None:
 @dataclass(frozen=True)
 class SessionDependencies:
     home: Home
-    manifest: Manifest
+    read_manifest: Callable[[], Manifest]
+    """The manifest in force now: models and agents may change while sessions run."""
     store: SessionStore
     approvals: Approvals
     watchers: SessionWatchers
@@ -103,10 +112,18 @@ class SessionDependencies:
     """Returns when an agent can start inside, or after a timeout: right after a restart the link is not made yet."""
     introduce: Callable[[str, str], Awaitable[str]] = _no_introduction
     """What the first prompt of a session with this agent begins with: the memories that the owner has pinned."""
+    note_calls: Callable[[str, int | None, str, Sequence[Json]], None] = _note_nothing
+    """Told of the tool calls of a session, its turn and its agent, when they are stored. Blocking."""
+    write_title: Callable[[SessionRow, str], Awaitable[str | None]] = _no_title
+    """A title for a session with this first prompt; None when it stays the begin of the prompt."""
     refuse_new_work: Callable[[], None] = _accept_work
     """Raises `orchestrator.unavailable` while the orchestrator is lost. What was accepted before goes on."""
     on_deleted: Callable[[str], Awaitable[None]] = _ignore_deleted
     """A session was deleted: what others keep for it ends."""
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.read_manifest()
 
     def computer_of(self, session: str) -> Computer:
         """Where the agent of a session works. Raises `computer.not-connected`, or `session.run.conflict`."""

@@ -1,4 +1,7 @@
-"""Turns that did not end by themselves, because Freehold was restarted or met an error. None of them stays open."""
+"""Turns that did not end by themselves, because Freehold was restarted or met an error. None of them stays open.
+
+What their agents had written until then becomes part of the transcript.
+"""
 
 import asyncio
 import logging
@@ -63,7 +66,8 @@ class InterruptedTurns:
         )
         ended: Json = {"stop_reason": "interrupted", "error": dict(error.body()), "changes": None, "usage": None}
         status: Status = "needs_you" if await run_blocking(self._approvals.store.list_pending, session) else "failed"
-        drafts: list[DraftEvent] = [("error", ended["error"]), ("turn.ended", ended)]
+        drafts: list[DraftEvent] = await run_blocking(self._store.unfinished.read, session, turn)
+        drafts += [("error", ended["error"]), ("turn.ended", ended)]
         events = await run_blocking(self._store.append, session, turn, drafts, status=status, ended=True)
         self._watchers.publish_events(session, events)
         await self._publish(session)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from freehold.agents.acp.json_rpc import Json
 from freehold.computer import Computer
-from freehold.computer.contract.conventions import OWNER_COMMANDS, WORKSPACE
+from freehold.computer.contract.conventions import OWNER_COMMANDS
 from freehold.computer.library.process import Process
 
 COMMAND_TIMEOUT = 600.0
@@ -37,12 +37,12 @@ class OwnerCommand:
     def stop(self) -> None:
         self._stopped.set()
 
-    async def run(self, computer: Computer) -> str:
+    async def run(self, computer: Computer, folder: str) -> str:
         """Runs it to its end. Returns the stop reason of the turn."""
         self._update_tool_call("tool_call", status="in_progress", rawInput={"command": self._command})
         argv = ["/bin/bash", "-lc", self._command]
         async with await computer.spawn(
-            argv, cwd=WORKSPACE, timeout=COMMAND_TIMEOUT, merge_stderr=True, apart=OWNER_COMMANDS
+            argv, cwd=folder, timeout=COMMAND_TIMEOUT, merge_stderr=True, apart=OWNER_COMMANDS
         ) as process:
             process.close_stdin()
             stopping = asyncio.ensure_future(self._stopped.wait())

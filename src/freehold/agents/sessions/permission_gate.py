@@ -1,7 +1,8 @@
 """Answers the permission requests of one agent, and ends an agent that changes a call after it was allowed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from freehold.agents.acp.json_rpc import AgentError, Json, Later
 from freehold.agents.sessions.approvals import Approvals
@@ -17,6 +18,7 @@ from freehold.agents.sessions.real_paths import ResolvePaths
 from freehold.agents.sessions.session_log import SessionLog
 from freehold.agents.sessions.tool_call import MAX_ID, ToolCall
 from freehold.agents.threads import run_blocking
+from freehold.computer.contract.conventions import WORKSPACE
 
 _CANCELLED: Json = {"outcome": {"outcome": "cancelled"}}
 _OWN_FIELDS = frozenset({"sessionId", "toolCall", "options"})
@@ -41,6 +43,8 @@ class PermissionGate:
         self._allowed: dict[str, CallInput] = {}
         """The input of each tool call that was allowed in this turn."""
         self._cancelled = False
+        self.folder = WORKSPACE
+        """Where the agent works: its relative paths begin there."""
         self.waiting = 0
 
     def begin_turn(self) -> None:
@@ -60,7 +64,10 @@ class PermissionGate:
             return self._cancel
         more = {name: value for name, value in params.items() if name not in _OWN_FIELDS and value is not None}
         tool.waiting += 1
-        return partial(self._decide, tool, AskedCall(tool.id, dict(tool.whole), more, params.get("options")))
+        return partial(self._decide, tool, self._ask(tool, more, params.get("options")))
+
+    def _ask(self, tool: ToolCall, more: Mapping[str, Any], options: object) -> AskedCall:
+        return AskedCall(tool.id, dict(tool.whole), more, options, self.folder)
 
     def check_update(self, update: Json) -> None:
         """Ends the agent when the update changes the input of a call that was allowed."""
@@ -68,7 +75,7 @@ class PermissionGate:
         allowed = self._allowed.get(name[:MAX_ID]) if isinstance(name, str) else None
         if allowed is None or update.get("rawInput") is None:
             return
-        found = read_input(update["rawInput"])
+        found = read_input(update["rawInput"], self.folder)
         if found.differs_from(allowed):
             self._kill(
                 AgentError(
@@ -88,7 +95,7 @@ class PermissionGate:
                 reply = await self._approvals.ask(self._session, self._log.turn, request)
                 if reply is None:
                     return _CANCELLED
-                call = AskedCall(call.tool, dict(tool.whole), call.more, call.options)
+                call = self._ask(tool, call.more, call.options)
                 current = await self._read(call, asked_again=True)
                 if reply.answer == "reject" or current.digest == request.digest:
                     break

@@ -81,6 +81,8 @@ class AskedCall:
     whole: Mapping[str, Any]
     more: Mapping[str, Any] = field(default_factory=dict)
     options: object = None
+    folder: str = WORKSPACE
+    """Where the agent works."""
 
     @property
     def kind(self) -> str:
@@ -93,7 +95,7 @@ class AskedCall:
 
     @cached_property
     def input(self) -> CallInput:
-        return read_input(self.whole.get("rawInput"))
+        return read_input(self.whole.get("rawInput"), self.folder)
 
     @property
     def blocks(self) -> list[Any]:
@@ -303,7 +305,8 @@ def _describe_path(path: str, absolute: str, place: RealPath | None, *, reads_on
     runs = None if reads_only else describe_self_running(lexical_path(absolute))
     if place is None:
         return PathMarks(None, runs, "Freehold could not find out where this path leads")
-    resolved = None if place.place == path else place.place
+    plain = (path, f"{WORKSPACE}/{path.removeprefix('./')}")
+    resolved = None if place.place in plain else place.place
     if reads_only:
         return PathMarks(resolved)
     runs = runs or describe_self_running(place.place)

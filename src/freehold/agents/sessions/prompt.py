@@ -26,7 +26,7 @@ def build_blocks(prompt: Json, capabilities: AgentCapabilities, preface: str) ->
             "agent.no-images", "This agent does not support images", hint="Send the prompt without images"
         )
     text = f"{preface}\n\n{prompt['text']}" if preface else prompt["text"]
-    blocks: list[Json] = [{"type": "text", "text": text}]
+    blocks: list[Json] = [{"type": "text", "text": text}] if text else []
     for path in prompt["files"]:
         place = resolve_path(path)
         blocks.append({"type": "resource_link", "uri": f"file://{quote(place)}", "name": posixpath.basename(place)})
@@ -41,6 +41,14 @@ def resolve_path(path: str) -> str:
     if "\0" in path or not place.startswith((f"{WORKSPACE}/", f"{AGENT_HOME}/")):
         raise FreeholdError("session.bad-file", f"{path!a:.200} is neither below {WORKSPACE} nor below {AGENT_HOME}")
     return place
+
+
+def resolve_folder(folder: str) -> str:
+    """A folder of the workspace, relative to it; empty for the workspace itself. Raises `session.bad-folder`."""
+    place = posixpath.normpath(posixpath.join(WORKSPACE, folder))
+    if "\0" in folder or not f"{place}/".startswith(f"{WORKSPACE}/"):
+        raise FreeholdError("session.bad-folder", f"{folder!a:.200} is not below {WORKSPACE}")
+    return place.removeprefix(WORKSPACE).strip("/")
 
 
 def answer_prompt(answered: ApprovalRow, note: str | None) -> str:

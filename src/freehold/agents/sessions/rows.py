@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from freehold.agents.acp.json_rpc import Json
+from freehold.computer.contract.conventions import WORKSPACE
 
 Status = Literal["idle", "working", "needs_you", "failed", "queued"]
 TurnState = Literal["queued", "sent", "ended"]
@@ -35,8 +36,15 @@ class SessionRow:
     mode: str | None = None
     asks: bool | None = None
     """Whether its agent is known to ask before it acts; None before the agent's first start."""
+    folder: str = ""
+    """Where its agent works, below the workspace; empty for the workspace itself."""
     waiting: Json | None = None
     """Its place in the queue of agents, while it waits there. Not stored."""
+
+    @property
+    def place(self) -> str:
+        """The folder in which its agent works, as programs in the computer name it."""
+        return f"{WORKSPACE}/{self.folder}" if self.folder else WORKSPACE
 
     def as_json(self) -> Json:
         hidden = ("named", "acp", "turns", "chosen")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from freehold.agents.acp.json_rpc import AgentError, Json, Later
@@ -10,7 +10,13 @@ from freehold.agents.acp.option_change import enter_asking_mode, set_option
 from freehold.agents.acp.options import AgentOptions, ModePolicy
 from freehold.agents.acp.program import AgentProgram, run_agent
 from freehold.agents.catalogue.definition import AgentDefinition, ModelEndpoint
-from freehold.agents.catalogue.registry import choose_provider, find_agent, mode_policy
+from freehold.agents.catalogue.registry import (
+    check_provider_fits,
+    choose_provider,
+    find_agent,
+    mode_policy,
+    split_choice,
+)
 from freehold.agents.sessions.admission import Admission, AgentPlace
 from freehold.agents.sessions.dependencies import SessionDependencies
 from freehold.agents.sessions.memory_watch import MemoryWatch
@@ -21,6 +27,7 @@ from freehold.agents.sessions.real_paths import RealPath, resolve_in_computer
 from freehold.agents.sessions.rows import SessionRow, TurnRow
 from freehold.agents.sessions.session_log import SessionLog
 from freehold.agents.sessions.turn_trace import trace_turn
+from freehold.agents.sessions.unfinished_messages import UnfinishedMessages
 from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 
@@ -51,9 +58,12 @@ class SessionRunner:
         session: str,
         admission: Admission,
         memory: MemoryWatch,
+        unfinished: UnfinishedMessages,
         *,
         idle: float = IDLE_TIMEOUT,
+        on_turn_ended: Callable[[TurnRow], None] = lambda turn: None,
     ) -> None:
+        self._on_turn_ended = on_turn_ended
         self._dependencies = dependencies
         self._admission = admission
         self._memory = memory
@@ -61,7 +71,7 @@ class SessionRunner:
         self._store = dependencies.store
         self._idle_timeout = idle
         self.session = session
-        self._log = SessionLog(dependencies, session)
+        self._log = SessionLog(dependencies, session, unfinished)
         self._permissions = PermissionGate(session, self._log, dependencies.approvals, self.kill, self._resolve_paths)
         self._program: AgentProgram | None = None
         self._owner_command: OwnerCommand | None = None
@@ -211,7 +221,10 @@ class SessionRunner:
         grant = self._dependencies.host.grant(self.session)
         launch = agent.launch(endpoint, env=grant.environment, secrets=grant.secrets)
         computer = self._dependencies.computer_of(self.session)
-        async with run_agent(computer, launch, self, session=self.session, on_started=self._keep_program) as program:
+        self._permissions.folder = row.place
+        async with run_agent(
+            computer, launch, self, session=self.session, folder=row.place, on_started=self._keep_program
+        ) as program:
             with computer.hold_awake():
                 await self._open_session(program, agent)
             self.ready.set()
@@ -248,14 +261,18 @@ class SessionRunner:
             program.kill()
 
     def _find_endpoint(self, agent: AgentDefinition, chosen: str | None) -> ModelEndpoint | None:
-        """`chosen` is a provider of the manifest, or the name of a model at the agent's provider."""
-        providers = self._dependencies.manifest.models
-        name = chosen if chosen in providers else choose_provider(agent, self._dependencies.manifest)
+        """`chosen` is a provider, `provider/model`, or the name of a model at the agent's provider."""
+        manifest = self._dependencies.manifest
+        named, model = split_choice(chosen, manifest)
+        name = named or choose_provider(agent, manifest)
         if name is None:
             return None
+        check_provider_fits(agent, manifest, name)
         found = self._dependencies.models.endpoint_for(name, self.session)
-        model = (None if chosen in providers else chosen) or found.provider.model
-        return ModelEndpoint(found.provider.name, found.provider.kind, found.base_url, found.key, model)
+        provider = found.provider
+        return ModelEndpoint(
+            provider.name, provider.kind, found.base_url, found.key, model or provider.model, provider.auth
+        )
 
     async def _find_next_turn(self) -> TurnRow | None:
         return await run_blocking(self._store.turns.find_next, self.session)
@@ -352,6 +369,7 @@ class SessionRunner:
         else:
             stop_reason = str(answer.get("stopReason") or "end_turn")[:40]
             await self._log.end_turn(turn.turn, stop_reason, None, before, answer.get("usage"))
+            self._on_turn_ended(turn)
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
@@ -379,8 +397,9 @@ class SessionRunner:
         reason, failure = "error", None
         try:
             computer = self._dependencies.computer_of(self.session)
+            row = await run_blocking(self._store.get, self.session)
             with computer.hold_awake():
-                reason = await self._owner_command.run(computer)
+                reason = await self._owner_command.run(computer, row.place)
         except FreeholdError as error:
             failure = error
         finally:

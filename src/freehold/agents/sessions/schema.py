@@ -72,4 +72,14 @@ SCHEMA = (
     ALTER TABLE agents_session ADD COLUMN of_run INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX agents_session_of_run ON agents_session (id) WHERE of_run = 1;
     """,
+    # Where the agent works: a folder below the workspace, or empty for the workspace itself.
+    "ALTER TABLE agents_session ADD COLUMN folder TEXT NOT NULL DEFAULT ''",
+    # See `unfinished_store`.
+    """
+    CREATE TABLE agents_unfinished (
+        session TEXT NOT NULL REFERENCES agents_session (id) ON DELETE CASCADE, number INTEGER NOT NULL,
+        at INTEGER NOT NULL, turn INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, text TEXT NOT NULL,
+        PRIMARY KEY (session, number, at)
+    ) WITHOUT ROWID;
+    """,
 )

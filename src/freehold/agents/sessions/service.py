@@ -9,19 +9,21 @@ from typing import Any, Literal
 
 from freehold.agents.acp.json_rpc import AgentError, Json
 from freehold.agents.catalogue.installation import find_problem, install_hint
-from freehold.agents.catalogue.registry import choose_provider, find_agent
+from freehold.agents.catalogue.registry import check_provider_fits, choose_provider, find_agent, split_choice
 from freehold.agents.sessions.admission import Admission
 from freehold.agents.sessions.agent_memory import AgentMemory
 from freehold.agents.sessions.approval_store import AnswerDelivery, ApprovalRow
 from freehold.agents.sessions.dependencies import SessionDependencies
 from freehold.agents.sessions.interrupted_turns import InterruptedTurns
 from freehold.agents.sessions.memory_watch import MemoryWatch
-from freehold.agents.sessions.prompt import answer_prompt, resolve_path
+from freehold.agents.sessions.prompt import answer_prompt, resolve_folder, resolve_path
 from freehold.agents.sessions.queue_publisher import QueuePublisher, add_place
 from freehold.agents.sessions.reach import Answer
-from freehold.agents.sessions.rows import SessionRow, Status
+from freehold.agents.sessions.rows import SessionRow, Status, TurnRow
 from freehold.agents.sessions.runner import IDLE_TIMEOUT, SessionRunner
 from freehold.agents.sessions.search_index import fill_search_index
+from freehold.agents.sessions.session_title import is_begin
+from freehold.agents.sessions.unfinished_messages import UnfinishedMessages
 from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 from freehold.history.calls import ForgetAuthors, PlanRestore, RequestAuthor, RestoreEntry
@@ -35,6 +37,9 @@ STARTS_PER_CORE = 2
 """Agents that start at the same time, for each processor core: a start waits for half of its time."""
 
 QUEUE_TIMEOUT = 1.0
+
+RETIRE_TIMEOUT = 10.0
+"""Seconds for which a change of the model waits for the idle agent to end."""
 
 PromptTiming = Literal["now", "queue", "steer"]
 RewindScope = Literal["files", "chat", "both"]
@@ -60,6 +65,7 @@ class SessionService:
             on_moved=self._queue_moved.set,
         )
         self.memory = MemoryWatch(dependencies, self.admission)
+        self._unfinished = UnfinishedMessages(dependencies.store.unfinished)
         self._interrupted = InterruptedTurns(dependencies, self._publish_session)
         self._arriving = 0
         """Prompts that are being stored and whose agents are not in the queue yet."""
@@ -80,6 +86,7 @@ class SessionService:
             group.create_task(fill_search_index(self._store.timeline))
             group.create_task(QueuePublisher(self.dependencies, self.admission, self._queue_moved).run())
             group.create_task(self.memory.run())
+            group.create_task(self._unfinished.run())
             for session in await run_blocking(self._store.turns.list_queued_sessions):
                 if not self._is_stopped():
                     await self._wake_in_order(session)
@@ -104,16 +111,27 @@ class SessionService:
         parent: str | None = None,
         id: str | None = None,
         of_run: bool = False,
+        folder: str = "",
     ) -> SessionRow:
         """`id` is one that was never used.
 
-        Raises `agent.not-found`, `agent.not-installed`, `agent.no-model` or `orchestrator.unavailable`.
+        Raises `agent.not-found`, `agent.not-installed`, `agent.no-model`, `session.bad-folder` or `orchestrator.unavailable`.
 
-        The agent of a session `of_run` works in the computer of its run and nowhere else.
+        The agent of a session `of_run` works in the computer of its run and nowhere else. `folder` is below the workspace.
         """
         await self.ready.wait()
         if not of_run:
             self.dependencies.refuse_new_work()
+        name = self._check_choice(agent, model)
+        place = resolve_folder(folder)
+        row = await run_blocking(
+            self._store.create, name, title, model, who=who, parent=parent, id=id, of_run=of_run, folder=place
+        )
+        self._watchers.publish_session(row)
+        return row
+
+    def _check_choice(self, agent: str | None, model: str | None) -> str:
+        """The name of the agent. Raises when it cannot start, or has no model that it may use."""
         manifest = self.dependencies.manifest
         definition = find_agent(manifest, agent or manifest.agents.default)
         problem = find_problem(self.dependencies.home, definition)
@@ -122,13 +140,37 @@ class SessionService:
             raise FreeholdError(
                 "agent.not-installed", f"{definition.title}: {problem.removesuffix(f': {hint}')}", hint=hint
             )
-        if model is None or model not in manifest.models:
+        provider, _ = split_choice(model, manifest)
+        if provider is None:
             choose_provider(definition, manifest)
-        row = await run_blocking(
-            self._store.create, definition.name, title, model, who=who, parent=parent, id=id, of_run=of_run
-        )
-        self._watchers.publish_session(row)
-        return row
+        else:
+            check_provider_fits(definition, manifest, provider)
+        return definition.name
+
+    async def choose_model(self, session: str, agent: str | None, model: str | None, *, who: str) -> SessionRow:
+        """Another model from the next prompt on (None: the default). Another agent only before the first prompt.
+
+        The agent ends, and starts with the new model. Raises `session.conflict` while it works.
+        """
+        row = await self.get(session)
+        runner = self._runners.get(session)
+        if runner is not None and runner.turn is not None:
+            raise FreeholdError("session.conflict", "The agent is working", hint="Wait until its turn ends, or stop it")
+        if agent is not None and agent != row.agent and row.seq > 0:
+            raise FreeholdError(
+                "session.conflict",
+                f"This session has begun with the agent {row.agent}",
+                hint="Start a new session with the other agent",
+            )
+        name = self._check_choice(agent or row.agent, model)
+        changed = await run_blocking(self._store.save_choice, session, name, model, who=who)
+        if runner is not None:
+            runner.retire()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RETIRE_TIMEOUT):
+                    await runner.stopped.wait()
+        self._watchers.publish_session(changed)
+        return changed
 
     async def get(self, session: str) -> SessionRow:
         """Raises `session.not-found`."""
@@ -187,7 +229,8 @@ class SessionService:
         acp = await runner.fork() if runner is not None and runner.turn is None else None
 
         def copy() -> SessionRow:
-            copied = self._store.create(row.agent, f"{row.title} (fork)", row.model, who=who, parent=session)
+            title = f"{row.title} (fork)"
+            copied = self._store.create(row.agent, title, row.model, who=who, parent=session, folder=row.folder)
             self._store.copy_events(session, copied.id)
             self._store.save_agent_state(copied.id, acp=acp, chosen=row.chosen)
             return self._store.get(copied.id)
@@ -273,6 +316,20 @@ class SessionService:
             await runner.cancel()
         self._wake(session)
         return turn.turn, waits
+
+    def _finish_turn(self, session: str, turn: TurnRow) -> None:
+        if turn.turn == 1 and self._group is not None:
+            self._group.create_task(self._write_title(session, turn.prompt["text"]))
+
+    async def _write_title(self, session: str, prompt: str) -> None:
+        """Only while the title is still the begin of the prompt: what the owner or the agent chose stays."""
+        with suppress(FreeholdError):  # the session was deleted meanwhile
+            row = await run_blocking(self._store.get, session)
+            if row.named or not is_begin(row.title, prompt):
+                return
+            title = await self.dependencies.write_title(row, prompt)
+            if title is not None and await run_blocking(self._store.replace_title, session, row.title, title):
+                await self._publish_session(session)
 
     async def _place_prompt(self, session: str) -> tuple[bool, Status | None]:
         """Whether a new prompt has to wait, and the status of its session then. Raises when it takes no prompt."""
@@ -400,7 +457,13 @@ class SessionService:
             self.dependencies.refuse_ended_run(session)
             assert self._group is not None  # `run` comes first
             runner = self._runners[session] = SessionRunner(
-                self.dependencies, session, self.admission, self.memory, idle=self._idle
+                self.dependencies,
+                session,
+                self.admission,
+                self.memory,
+                self._unfinished,
+                idle=self._idle,
+                on_turn_ended=partial(self._finish_turn, session),
             )
             self._group.create_task(self._supervise(runner))
         runner.wake()

@@ -9,6 +9,7 @@ from freehold.agents.sessions.rows import DraftEvent, Status, TurnRow
 from freehold.agents.sessions.transcript import TranscriptBuilder
 from freehold.agents.sessions.turn_summary import TurnSummary
 from freehold.agents.sessions.turn_trace import ToolSpans
+from freehold.agents.sessions.unfinished_messages import UnfinishedMessage, UnfinishedMessages
 from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 from freehold.observe.agent_spans import set_usage
@@ -24,10 +25,12 @@ EVENT_SIZE = 1_024
 class SessionLog:
     """`turn` is the number of the running turn. `transcript` collects what the agent sends."""
 
-    def __init__(self, dependencies: SessionDependencies, session: str) -> None:
+    def __init__(self, dependencies: SessionDependencies, session: str, unfinished: UnfinishedMessages) -> None:
         self._dependencies = dependencies
         self._session = session
         self.transcript = TranscriptBuilder()
+        self._unfinished = unfinished
+        self._message = UnfinishedMessage(session, self.transcript)
         self.summary = TurnSummary(dependencies, session)
         self.turn: int | None = None
         self._tool_spans = ToolSpans(session)
@@ -47,8 +50,11 @@ class SessionLog:
             self._tool_spans.follow(tool)
 
     def publish_deltas(self) -> None:
-        for delta in self.transcript.pop_deltas():
+        deltas = self.transcript.pop_deltas()
+        for delta in deltas:
             self._dependencies.watchers.publish_delta(self._session, delta)
+        if deltas and self.turn is not None:
+            self._unfinished.note_growth(self._message, self.turn)
 
     async def publish_session(self) -> None:
         row = await run_blocking(self._dependencies.store.get, self._session)
@@ -57,16 +63,24 @@ class SessionLog:
     async def append(self, turn: int | None, events: list[DraftEvent], **more: Any) -> None:
         stored = await run_blocking(self._dependencies.store.append, self._session, turn, events, **more)
         self._dependencies.watchers.publish_events(self._session, stored)
+        calls = [data for kind, data in events if kind == "tool"]
+        if calls:
+            await run_blocking(self._note_calls, turn, calls)
+
+    def _note_calls(self, turn: int | None, calls: list[Json]) -> None:
+        agent = self._dependencies.store.get(self._session).agent
+        self._dependencies.note_calls(self._session, turn, agent, calls)
 
     async def append_updates(self, events: list[DraftEvent]) -> None:
         """Stores what the agent has sent. Raises `agent.too-large` when it is too much for one turn."""
+        complete = self.transcript.last_complete
         if await run_blocking(self._count_fitting, events) < len(events):
             raise AgentError(
                 "agent.too-large",
                 f"The agent was stopped: it sent more than {MAX_TURN // 1024**2} MB for the transcript in one turn",
                 hint="Send a prompt to start it again",
             )
-        await self.append(self.turn, events)
+        await self.append(self.turn, events, complete=complete)
 
     def _count_fitting(self, events: list[DraftEvent]) -> int:
         """How many of these events the transcript takes."""

@@ -21,6 +21,7 @@ from freehold.agents.sessions.search_index import (
 )
 from freehold.agents.sessions.stored_request import read_shown
 from freehold.agents.sessions.turn_store import TurnStore
+from freehold.agents.sessions.unfinished_store import UnfinishedStore, remove_unfinished
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 
@@ -32,7 +33,7 @@ PAGE_ROWS = 20
 
 _SESSION = (
     "SELECT id, title, named, agent, model, status, created, updated, archived, cost, acp, seq, turns, chosen, parent, "
-    "news > seen, mode, asks FROM agents_session"
+    "news > seen, mode, asks, folder FROM agents_session"
 )
 
 
@@ -45,11 +46,15 @@ class TranscriptPage:
 
 
 class SessionStore:
-    """Every method blocks: call it with `run_blocking` from a coroutine. `turns` has the turns of all sessions."""
+    """Every method blocks: call it with `run_blocking` from a coroutine. `turns` has the turns of all sessions.
+
+    `unfinished` has what their agents are writing.
+    """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.turns = TurnStore(timeline)
+        self.unfinished = UnfinishedStore(timeline)
         self._of_runs: set[str] = set()
 
     def prepare(self) -> None:
@@ -71,6 +76,7 @@ class SessionStore:
         parent: str | None = None,
         id: str | None = None,
         of_run: bool = False,
+        folder: str = "",
     ) -> SessionRow:
         """With an `id` that the caller has stored before, a caller that crashed in between finds the session again."""
         session = id or secrets.token_hex(8)
@@ -80,9 +86,9 @@ class SessionStore:
             at = current_instant()
             tx.execute(
                 "INSERT INTO agents_session (id, title, named, agent, model, status, created, updated, parent, of_run,"
-                " number) VALUES (?, ?, ?, ?, ?, 'idle', ?, ?, ?, ?,"
+                " folder, number) VALUES (?, ?, ?, ?, ?, 'idle', ?, ?, ?, ?, ?,"
                 " (SELECT coalesce(max(number), 0) + 1 FROM agents_session))",
-                (session, title or "New session", title is not None, agent, model, at, at, parent, of_run),
+                (session, title or "New session", title is not None, agent, model, at, at, parent, of_run, folder),
             )
             tx.append("session.opened", {"session": session, "agent": agent}, who=who)
         return self.get(session)
@@ -150,6 +156,19 @@ class SessionStore:
             touch_session(tx, session)
         return self.get(session)
 
+    def save_choice(self, session: str, agent: str, model: str | None, *, who: str) -> SessionRow:
+        """Another agent or model. An option of the agent that chose its model no longer holds."""
+        row = self.get(session)
+        kept = {name: value for name, value in row.chosen.items() if name != "model"}
+        with self.timeline.transaction() as tx:
+            tx.execute(
+                "UPDATE agents_session SET agent = ?, model = ?, chosen = ? WHERE id = ?",
+                (agent, model, json.dumps(kept), session),
+            )
+            tx.append("session.model_chosen", {"session": session, "agent": agent, "model": model}, who=who)
+            touch_session(tx, session)
+        return self.get(session)
+
     def mark_seen(self, session: str, seq: int) -> bool:
         """The owner has read up to this event. Idempotent; never goes back. Returns whether `unread` changed."""
         before = self.get(session).unread
@@ -164,7 +183,7 @@ class SessionStore:
             pass
         with self.timeline.transaction() as tx:
             remove_indexed_events(tx, session)
-            for table in ("event", "turn", "approval", "rule", "image"):
+            for table in ("event", "turn", "approval", "rule", "image", "unfinished"):
                 tx.execute(f"DELETE FROM agents_{table} WHERE session = ?", (session,))  # noqa: S608 - our own words
             tx.execute("DELETE FROM agents_session WHERE id = ?", (session,))
             tx.append("session.deleted", {"session": session}, who=who)
@@ -204,9 +223,13 @@ class SessionStore:
         status: Status | None = None,
         cost: float | None = None,
         ended: bool = False,
+        complete: int = 0,
         who: str = "freehold",
     ) -> list[SessionEventRow]:
-        """Numbers and stores events. With `ended` the turn has ended."""
+        """Numbers and stores events. With `ended` the turn has ended.
+
+        `complete`: the messages of the agent up to this number are among the events of the session now.
+        """
         with self.timeline.transaction() as tx:
             stored = append_events(tx, session, turn, events, who=who)
             if status is not None:
@@ -215,6 +238,9 @@ class SessionStore:
                 tx.execute("UPDATE agents_session SET cost = coalesce(cost, 0) + ? WHERE id = ?", (cost, session))
             if ended:
                 tx.execute("UPDATE agents_turn SET state = 'ended' WHERE session = ? AND turn = ?", (session, turn))
+                remove_unfinished(tx, session)
+            elif complete:
+                remove_unfinished(tx, session, complete)
             for kind, data in events:
                 if kind == "info":
                     tx.execute(
@@ -222,6 +248,14 @@ class SessionStore:
                     )
             touch_session(tx, session)
         return stored
+
+    def replace_title(self, session: str, before: str, title: str) -> bool:
+        """Another title that nobody chose. False when the session has another one than `before` by now."""
+        with self.timeline.transaction() as tx:
+            changed = tx.execute(
+                "UPDATE agents_session SET title = ? WHERE id = ? AND named = 0 AND title = ?", (title, session, before)
+            ).rowcount
+        return changed > 0
 
     def tool_calls(self, session: str, turn: int) -> list[tuple[str, str]]:
         """The kind and the title of each tool call that has begun in a turn."""
@@ -291,7 +325,7 @@ class SessionStore:
         """Removes this turn and all later ones. The agent gets the remaining transcript when it starts again."""
         with self.timeline.transaction() as tx:
             remove_indexed_events(tx, session, from_turn=turn)
-            for table in ("event", "image"):
+            for table in ("event", "image", "unfinished"):
                 tx.execute(f"DELETE FROM agents_{table} WHERE session = ? AND turn >= ?", (session, turn))  # noqa: S608 - our own words
             tx.execute("UPDATE agents_turn SET state = 'ended' WHERE session = ? AND turn >= ?", (session, turn))
             tx.execute("UPDATE agents_session SET acp = NULL WHERE id = ?", (session,))

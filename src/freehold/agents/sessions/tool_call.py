@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from freehold.agents.acp.json_rpc import Json
+from freehold.agents.acp.json_rpc import Json, decode_json
 from freehold.agents.sessions.whole_call import WholeCall
 
 MAX_TITLE = 2000
@@ -69,6 +69,8 @@ class ToolCall:
         Raises `agent.too-large`.
         """
         before = (self.title, self.kind, self.status)
+        if asks and update.get("rawInput") is None and "rawInput" not in self.whole:
+            update = {**update, "rawInput": read_streamed_input(self.whole.get("content"))}
         self._keep_whole(update, asks=asks)
         if isinstance(update.get("title"), str):
             self.title = update["title"][:MAX_TITLE]
@@ -100,6 +102,25 @@ def read_kind(update: Mapping[str, Any]) -> str | None:
     """None when it is missing or not one of the protocol."""
     kind = update.get("kind")
     return kind if isinstance(kind, str) and kind in KINDS else None
+
+
+def read_streamed_input(content: object) -> Json | None:
+    """The input of a call whose only content is that input, written as JSON. None for any other content.
+
+    Some agents, such as Kimi, send the input in this way while the model writes it, ask for permission, and name the
+    input itself only after the answer.
+    """
+    if not isinstance(content, list) or len(content) != 1:
+        return None
+    block = content[0].get("content") if isinstance(content[0], dict) else None
+    text = block.get("text") if isinstance(block, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        found = decode_json(text.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _says_nothing(name: str, value: Any) -> bool:

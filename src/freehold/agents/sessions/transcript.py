@@ -4,6 +4,7 @@ Agents are not trusted: values of the wrong type are ignored, and every text has
 """
 
 import json
+from dataclasses import dataclass
 
 from freehold.agents.acp.json_rpc import AgentError, Json
 from freehold.agents.sessions.rows import DraftEvent
@@ -15,6 +16,27 @@ MAX_KEPT = 64 * 1024 * 1024
 """Characters of all tool calls together. The oldest are dropped, except those that the owner is asked about."""
 _CHUNKS = {"agent_message_chunk": "message", "agent_thought_chunk": "thought"}
 _HANDLED_ELSEWHERE = ("user_message_chunk", "usage_update", "current_mode_update", "config_option_update")
+
+
+@dataclass(frozen=True)
+class OpenMessage:
+    """A message that is not complete yet, from `at` on. `number` counts the messages of its agent, from 1."""
+
+    number: int
+    kind: str
+    id: str
+    at: int
+    text: str
+
+
+def make_message(kind: str, name: str, text: str) -> DraftEvent:
+    """The event of a message or thought with this text. More than `MAX_TEXT` characters mean that it was cut."""
+    data: Json = {"text": text, "id": name}
+    if kind == "message":
+        data["role"] = "agent"
+    if len(text) > MAX_TEXT:
+        data["cut"] = True
+    return kind, data
 
 
 class TranscriptBuilder:
@@ -70,13 +92,7 @@ class TranscriptBuilder:
         """Turns changed tool calls and the open message into events."""
         self.flush_tool_calls()
         if self._open is not None and self._text:
-            kind, name = self._open
-            data: Json = {"text": "".join(self._text), "id": name}
-            if kind == "message":
-                data["role"] = "agent"
-            if self._size > MAX_TEXT:
-                data["cut"] = True
-            self._events.append((kind, data))
+            self._events.append(make_message(*self._open, "".join(self._text)))
         self._open, self._text, self._size = None, [], 0
 
     def flush_tool_calls(self) -> None:
@@ -96,10 +112,32 @@ class TranscriptBuilder:
 
     def unfinished_messages(self) -> list[Json]:
         """The open message as one delta, for a client that connects in the middle of it."""
-        if self._open is None or not self._text:
-            return []
-        kind, name = self._open
-        return [{"kind": kind, "id": name, "at": 0, "text": "".join(self._text)}]
+        message = self.open_message()
+        return [] if message is None else [{"kind": message.kind, "id": message.id, "at": 0, "text": message.text}]
+
+    def open_message(self, number: int = 0, at: int = 0) -> OpenMessage | None:
+        """What the open message has after `at` characters if it has this number, else all of it. None for nothing."""
+        at = at if number == self._count else 0
+        wanted = min(self._size, MAX_TEXT + 1) - at
+        if self._open is None or wanted <= 0:
+            return None
+        found: list[str] = []
+        length = 0
+        for text in reversed(self._text):  # it is asked again and again, and most of it was read before
+            found.append(text)
+            length += len(text)
+            if length >= wanted:
+                break
+        return OpenMessage(self._count, *self._open, at, "".join(reversed(found))[-wanted:])
+
+    def is_open(self, number: int) -> bool:
+        """Whether this message is not complete yet. Any thread may ask: no event of it is stored before it is."""
+        return self._open is not None and self._count == number
+
+    @property
+    def last_complete(self) -> int:
+        """The number of the last message that is complete."""
+        return self._count if self._open is None else self._count - 1
 
     def _add_chunk(self, kind: str, update: Json) -> None:
         content = update.get("content")

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from freehold.agents.acp.json_rpc import Json
@@ -11,6 +12,9 @@ from freehold.errors import FreeholdError
 from freehold.timeline import Timeline, Transaction
 
 MAX_TITLE = 60
+FIRST_PICTURE = 1_000
+"""The place of the first picture of a tool in a turn. Those before are the images of the prompt."""
+MAX_PICTURES = 100
 _TURN = "SELECT turn, key, prompt, state, entry FROM agents_turn"
 
 
@@ -94,8 +98,34 @@ class TurnStore:
             started: DraftEvent = ("turn.started", {"prompt": shown, "key": turn.key})
             return append_events(tx, session, turn.turn, [started], who=who)
 
+    def add_pictures(
+        self, session: str, turn: int, words: str, pictures: Sequence[tuple[str, bytes]], *, who: str
+    ) -> list[SessionEventRow]:
+        """Stores pictures of a tool beside the images of the prompt, and an event that names them.
+
+        Of all such pictures of a session the newest `MAX_PICTURES` are kept.
+        """
+        with self._timeline.transaction() as tx:
+            (last,) = tx.execute(
+                "SELECT max(place) FROM agents_image WHERE session = ? AND turn = ?", (session, turn)
+            ).fetchone()
+            first = FIRST_PICTURE if last is None or last < FIRST_PICTURE else last + 1
+            for place, (mime, data) in enumerate(pictures, first):
+                tx.execute(
+                    "INSERT INTO agents_image (session, turn, place, mime, data) VALUES (?, ?, ?, ?, ?)",
+                    (session, turn, place, mime, data),
+                )
+            tx.execute(
+                "DELETE FROM agents_image WHERE session = ? AND place >= ? AND (turn, place) NOT IN (SELECT turn, place "
+                "FROM agents_image WHERE session = ? AND place >= ? ORDER BY turn DESC, place DESC LIMIT ?)",
+                (session, FIRST_PICTURE, session, FIRST_PICTURE, MAX_PICTURES),
+            )
+            shown = [{"place": place, "mime": mime} for place, (mime, _) in enumerate(pictures, first)]
+            event: DraftEvent = ("pictures", {"text": words, "pictures": shown})
+            return append_events(tx, session, turn, [event], who=who)
+
     def get_image(self, session: str, turn: int, place: int) -> tuple[str, bytes]:
-        """The type and the bytes of an image of a prompt. Raises `session.image.not-found`."""
+        """The type and the bytes of an image of a prompt or of a tool. Raises `session.image.not-found`."""
         rows = self._timeline.query(
             "SELECT mime, data FROM agents_image WHERE session = ? AND turn = ? AND place = ?", (session, turn, place)
         )
@@ -168,7 +198,7 @@ def queue_prompt(
         (session, turn, key, json.dumps(prompt), place),
     )
     if turn == 1 and not named:
-        tx.execute("UPDATE agents_session SET title = ? WHERE id = ?", (_title(prompt["text"]), session))
+        tx.execute("UPDATE agents_session SET title = ? WHERE id = ?", (_title(prompt), session))
     events: list[DraftEvent] = [("queued", {"text": prompt["text"], "key": key})] if waits else []
     stored = append_events(tx, session, turn, events, who=who)
     if status is not None or not waits:
@@ -177,8 +207,9 @@ def queue_prompt(
     return TurnRow(turn, key, prompt, "queued", None), stored
 
 
-def _title(text: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "New session")
+def _title(prompt: Json) -> str:
+    default = "An image" if prompt.get("images") else "New session"
+    line = next((line.strip() for line in prompt["text"].splitlines() if line.strip()), default)
     return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1] + "…"
 
 

@@ -34,9 +34,21 @@ READ_TIMEOUT = 30.0
 PermissionsOf = Callable[[str], frozenset[str] | None]
 """What the session of a run may do; None for a session that may do everything."""
 Ask = Callable[[str, PermissionRequest], Awaitable[PermissionAnswer | None]]
+ShowPictures = Callable[[str, ToolAnswer], Awaitable[None]]
+"""Shows the pictures of an answer in the conversation, whatever the agent does with them."""
+ListMore = Callable[[str], Awaitable[Sequence[HostTool]]]
+"""Further tools for the agent of a session, as they are now."""
+
+
+async def _list_none(_session: str) -> Sequence[HostTool]:
+    return ()
 
 
 def _may_everything(_session: str) -> None:
+    return None
+
+
+async def _show_nothing(_session: str, _answer: ToolAnswer) -> None:
     return None
 
 
@@ -52,13 +64,17 @@ class HostToolServer:
         tools: Sequence[HostTool],
         ask: Ask,
         *,
+        list_more: ListMore = _list_none,
         calls: HostCallLog | None = None,
         permissions_of: PermissionsOf = _may_everything,
+        show_pictures: ShowPictures = _show_nothing,
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._ask = ask
+        self._list_more = list_more
         self._log = calls or HostCallLog(_no_turn)
         self._permissions_of = permissions_of
+        self._show_pictures = show_pictures
         self._sessions: dict[bytes, str] = {}
         self._tokens: dict[str, str] = {}
         self._calls: dict[str, int] = {}
@@ -153,7 +169,8 @@ class HostToolServer:
             case "ping":
                 return {}
             case "tools/list":
-                allowed = [tool for tool in self._tools.values() if self._may_use(session, tool)]
+                more = [tool for tool in await self._list_more(session) if tool.name not in self._tools]
+                allowed = [tool for tool in (*self._tools.values(), *more) if self._may_use(session, tool)]
                 return {"tools": [tool.as_json() for tool in allowed]}
             case "tools/call":
                 return await self._call(session, given.get("name"), given.get("arguments") or {})
@@ -161,7 +178,7 @@ class HostToolServer:
                 raise FreeholdError("tool.not-found", f"There is no method {method!a:.60}")
 
     async def _call(self, session: str, name: object, given: object) -> Json:
-        tool = self._tools.get(name) if isinstance(name, str) else None
+        tool = await self._find(session, name) if isinstance(name, str) else None
         if tool is None:
             raise FreeholdError("tool.not-found", f"There is no tool {name!a:.60}")
         if not self._may_use(session, tool):
@@ -179,6 +196,8 @@ class HostToolServer:
             answer = await tool.call(caller, checked)
             if tool.reads:
                 await self._log.note_read(session, from_web=isinstance(answer, ToolAnswer) and answer.from_web)
+            if isinstance(answer, ToolAnswer) and answer.pictures:
+                await self._show_pictures(session, answer)
             return _content(answer)
         except FreeholdError as error:
             # The call was valid and failed. The model reads the reason.
@@ -188,13 +207,18 @@ class HostToolServer:
             if not self._calls[session]:
                 del self._calls[session]
 
+    async def _find(self, session: str, name: str) -> HostTool | None:
+        if name in self._tools:
+            return self._tools[name]
+        return next((tool for tool in await self._list_more(session) if tool.name == name), None)
+
     def _may_use(self, session: str, tool: HostTool) -> bool:
         allowed = self._permissions_of(session)
         return allowed is None or tool.permission is None or tool.permission in allowed
 
     @property
     def described(self) -> list[Json]:
-        """The tools in the form of MCP's tools/list."""
+        """The tools of Freehold itself, in the form of MCP's tools/list."""
         return [tool.as_json() for tool in self._tools.values()]
 
 

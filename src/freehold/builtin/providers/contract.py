@@ -1,7 +1,9 @@
 """What a provider's API does for a turn: one request, answered piece by piece."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,6 +36,14 @@ class ModelRefusal(ModelError):
         return self.status in (400, 413) and any(
             phrase in words
             for phrase in ("too long", "context length", "context_length", "context window", "maximum number of tokens")
+        )
+
+    @property
+    def refuses_pictures(self) -> bool:
+        """Whether the model cannot be sent pictures."""
+        words = self.text.lower()
+        return self.status in (400, 404, 415, 422, 500) and any(
+            phrase in words for phrase in ("image", "vision", "multimodal")
         )
 
     @property
@@ -146,9 +156,8 @@ async def ask_model(
     try:
         async with open_request("POST", url.rstrip("/") + api.path(request.model), headers, body) as answer:
             if answer.status >= 400:
-                raise ModelRefusal(
-                    request.model, answer.status, await answer.read(MAX_ERROR_BODY), _retry_after(answer)
-                )
+                words = await answer.read(MAX_ERROR_BODY)
+                raise ModelRefusal(request.model, answer.status, words, read_pause(answer.headers, words, time.time()))
             async for event in read_events(answer):
                 await api.read_event(event, reply)
     except HttpError as error:
@@ -177,11 +186,23 @@ async def read_events(answer: HttpAnswer) -> AsyncIterator[Json]:
                         yield event
 
 
-def _retry_after(answer: HttpAnswer) -> float | None:
-    try:
-        return max(0.0, float(answer.headers.get("retry-after", "")))
-    except ValueError:
-        return None
+def read_pause(headers: Mapping[str, str], body: bytes, now: float) -> float | None:
+    """How many seconds the provider asks to wait. None when it does not say so in a known form."""
+    given = headers.get("retry-after", "")
+    if number := re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*", given):
+        return float(number[1])
+    if milliseconds := re.fullmatch(r"\s*([0-9]{1,12})\s*", headers.get("retry-after-ms", "")):
+        return int(milliseconds[1]) / 1000
+    if given:
+        from email.utils import parsedate_to_datetime
+
+        try:
+            return max(0.0, parsedate_to_datetime(given).timestamp() - now)
+        except (ValueError, OverflowError):
+            return None
+    # Gemini has it in the details of its error.
+    delay = re.search(rb'"retryDelay"\s*:\s*"([0-9]{1,9}(?:\.[0-9]{1,9})?)s"', body)
+    return float(delay[1]) if delay else None
 
 
 def _error_text(body: bytes) -> str:
