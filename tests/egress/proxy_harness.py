@@ -20,6 +20,7 @@ from tests.support.condition import DEADLINE
 from freehold.egress import EgressLimits, EgressService, EgressSettings, Mode
 from freehold.egress.addresses import no_address, why_refused
 from freehold.egress.credentials import ProxyCredentials
+from freehold.egress.keyring import Keyring
 from freehold.egress.names import IPAddress
 from freehold.egress.stream import SocketStream
 from freehold.timeline import Timeline
@@ -131,12 +132,13 @@ async def run_proxy(
     check: Callable[[IPAddress], str | None] = pretend_public,
     names: FakeResolver | None = None,
     credentials: ProxyCredentials | None = None,
+    keyring: Keyring | None = None,
 ) -> AsyncIterator[RunningProxy]:
     names = names or FakeResolver()
     settings = EgressSettings(mode, tuple(allow), tuple(deny))
     with Timeline(folder / "timeline.db") as timeline:
         async with EgressService(
-            timeline, settings, limits=limits, resolve=names, check=check, credentials=credentials
+            timeline, settings, limits=limits, resolve=names, check=check, credentials=credentials, keyring=keyring
         ) as egress:
             open_streams: set[asyncio.Task[None]] = set()
 
@@ -268,7 +270,9 @@ def make_authority(folder: Path, *names: str) -> Authority:
     ca = builder(name, key.public_key()).add_extension(x509.BasicConstraints(True, None), critical=True)
     certificate = ca.sign(key, hashes.SHA256())
     server_key = ec.generate_private_key(ec.SECP256R1())
-    alternatives: list[x509.GeneralName] = [x509.DNSName(text) for text in names]
+    alternatives: list[x509.GeneralName] = [
+        x509.IPAddress(ipaddress.ip_address(text)) if text[0].isdigit() else x509.DNSName(text) for text in names
+    ]
     leaf = builder(x509.Name([]), server_key.public_key()).add_extension(
         x509.SubjectAlternativeName(alternatives), critical=True
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from freehold.egress.addresses import AddressCheck, Resolver, dial, no_address
 from freehold.egress.connections import EgressConnection, EgressCounters, EgressLimits
 from freehold.egress.decision_log import DecisionLog, DecisionRecord, Outcome
-from freehold.egress.names import Host
+from freehold.egress.names import Host, is_loopback
 from freehold.egress.network_request import (
     MAX_PENDING,
     MAX_PER_SESSION,
@@ -17,7 +17,7 @@ from freehold.egress.network_request import (
 )
 from freehold.egress.policy import Decision, EgressPolicy, EgressRule, HostPattern
 from freehold.egress.rules import EgressRules
-from freehold.egress.stream import SocketStream
+from freehold.egress.stream import ByteStream, SocketStream
 from freehold.errors import FreeholdError
 
 
@@ -76,6 +76,9 @@ class Authorizer:
 
         Raises `egress.denied`, or `egress.asked` when the owner was asked and has not answered in time.
         """
+        if connection.local_servers is not None and is_loopback(host):
+            connection.local_port = port
+            return
         refused = self._check(host.address) if host.address is not None else None
         deadline = asyncio.get_running_loop().time() + self._limits.ask
         first = True
@@ -101,7 +104,29 @@ class Authorizer:
             await self._wait(connection, host, port, version, deadline)
             first = False
 
-    async def connect(self, connection: EgressConnection) -> SocketStream:
+    async def check_not_denied(self, connection: EgressConnection, host: Host, port: int) -> None:
+        """For a host that the manifest names elsewhere. Raises `egress.denied` when a rule denies it all the same."""
+        decision = self.policy.decide(host, port, session=connection.session)
+        if decision.verdict == "deny" and decision.rule is not None:
+            raise await self._refuse(connection, host, port, decision)
+
+    async def permit_named(self, connection: EgressConnection, host: Host, port: int, because: str) -> None:
+        """Permits one connection to a host that the manifest names elsewhere. Raises `egress.denied`, as above."""
+        await self.check_not_denied(connection, host, port)
+        refused = self._check(host.address) if host.address is not None else None
+        if refused is not None:
+            await self.permit(connection, host, port)  # only a rule can allow an address that is not public
+        connection.host, connection.port, connection.refused, connection.is_named = host, port, refused, True
+        self._counters.allowed += 1
+        await self._record("credential_used", connection, host, port, Decision("allow", because))
+
+    async def connect(self, connection: EgressConnection) -> ByteStream:
+        """Connects to the host of a permitted connection, or to the local server that it leads to."""
+        if connection.local_servers is not None and connection.local_port is not None:
+            return await connection.local_servers.connect(connection.local_port)
+        return await self.dial(connection)
+
+    async def dial(self, connection: EgressConnection) -> SocketStream:
         """Connects to the host of a permitted connection. The name is looked up here, once, and nowhere else."""
         host, port = connection.host, connection.port
         assert host is not None, "permit comes first"

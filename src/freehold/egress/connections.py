@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from freehold.egress.names import Host, IPAddress
 from freehold.egress.policy import EgressPolicy
+from freehold.egress.stream import ByteStream
 from freehold.errors import FreeholdError
 
 
@@ -38,6 +40,14 @@ class EgressLimits:
     total: float = 6 * 3600.0
 
 
+class LocalServers(Protocol):
+    """The servers that `localhost` means for a connection from another computer than the one in which they run."""
+
+    async def connect(self, port: int) -> ByteStream:
+        """Raises `egress.denied` for a port that is not for this connection."""
+        ...
+
+
 @dataclass(eq=False)
 class EgressConnection:
     """One stream from inside. `host` is set when it is permitted; from then on a change of the rules may cut it.
@@ -48,9 +58,15 @@ class EgressConnection:
     who: str
     counters: EgressCounters
     session: str | None = None
+    local_servers: LocalServers | None = None
+    """None: `localhost` is refused like every address that is not public."""
+    local_port: int | None = None
+    """Set instead of `host` when it leads to one of them."""
     host: Host | None = None
     port: int = 0
     once: bool = False
+    is_named: bool = False
+    """Whether a credential of the manifest names its host. Then only a rule that denies it cuts it."""
     refused: str | None = None
     """Why the host is not public, when it is an address that only a rule allows."""
     addresses: dict[IPAddress, str | None] = field(default_factory=dict)
@@ -85,8 +101,12 @@ class EgressConnection:
     def still_allowed(self, policy: EgressPolicy) -> bool:
         if self.host is None:
             return True
-        verdict = policy.decide(self.host, self.port, self.refused, self.session).verdict
-        if verdict == "deny" or (verdict == "ask" and not self.once):
+        decision = policy.decide(self.host, self.port, self.refused, self.session)
+        if self.is_named:
+            is_refused = decision.verdict == "deny" and decision.rule is not None
+        else:
+            is_refused = decision.verdict == "deny" or (decision.verdict == "ask" and not self.once)
+        if is_refused:
             return False
         if self.host.address is not None:
             return True

@@ -21,7 +21,14 @@ EVENTS_PER_SECOND = 0.5
 MAX_EXAMPLES = 20
 MAX_RECENT = 100
 
-Outcome = Literal["connection_allowed", "connection_refused", "connection_revoked", "request_refused", "limit_neared"]
+Outcome = Literal[
+    "connection_allowed",
+    "connection_refused",
+    "connection_revoked",
+    "credential_used",
+    "limit_neared",
+    "request_refused",
+]
 
 decisions = registry.counter(
     "freehold_egress_decisions_total", "Decisions about connections out of the computer.", ["outcome"]

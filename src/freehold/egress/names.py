@@ -8,8 +8,6 @@ import re
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
-import idna
-
 from freehold.errors import FreeholdError
 
 IPAddress = IPv4Address | IPv6Address
@@ -29,6 +27,10 @@ class Host:
 
     def __str__(self) -> str:
         return f"[{self.text}]" if isinstance(self.address, IPv6Address) else self.text
+
+
+def is_loopback(host: Host) -> bool:
+    return host.address is not None and host.address.is_loopback
 
 
 def bad_name(text: str, why: str) -> FreeholdError:
@@ -84,6 +86,8 @@ def split_authority(text: str) -> tuple[str, str | None]:
 def _ascii(text: str, name: str) -> str:
     if name.isascii():
         return name.lower()
+    import idna  # with large tables, and few names need them
+
     try:
         # Strict, not UTS 46: characters that it would map (soft hyphens, full-width digits) are refused.
         return idna.encode(name.lower(), strict=True).decode("ascii")
@@ -97,6 +101,8 @@ def _check_label(text: str, label: str) -> None:
             text, "a label has at most 63 letters, digits and hyphens, and does not start or end with a hyphen"
         )
     if label.startswith("xn--"):
+        import idna
+
         try:
             idna.ulabel(label)
         except (idna.IDNAError, UnicodeError) as error:

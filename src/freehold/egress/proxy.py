@@ -6,8 +6,10 @@ another request, and credentials cannot change on a connection that is kept open
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from freehold.egress import http1
 from freehold.egress.authorization import Authorizer
@@ -16,6 +18,10 @@ from freehold.egress.connections import EgressConnection, EgressLimits
 from freehold.egress.credentials import ProxyCredentials
 from freehold.egress.http1 import BodyEncoder, HttpRequest, HttpResponse, malformed
 from freehold.egress.http_exchange import HttpExchange
+from freehold.egress.keyring.credential import HostCredential
+from freehold.egress.keyring.response_mask import ResponseMask
+from freehold.egress.keyring.service import KeyedRequest, Keyring
+from freehold.egress.keyring.tls_server import TlsServerStream
 from freehold.egress.names import Host, parse_host, parse_port, split_authority
 from freehold.egress.stream import CHUNK, ByteStream, PushbackReader
 from freehold.egress.tunnel import (
@@ -28,6 +34,7 @@ from freehold.egress.tunnel import (
 )
 from freehold.errors import FreeholdError
 
+_LOCALHOST = re.compile(r"\Alocalhost(?=[:/?]|\Z)", re.IGNORECASE)
 _ABSOLUTE = re.compile(r"(https?)://([^/?#]+)([^#]*)", re.IGNORECASE)
 
 _STATUS = {
@@ -39,6 +46,8 @@ _STATUS = {
     "egress.expectation": (417, "Expectation failed"),
     "egress.malformed": (400, "Bad request"),
     "egress.no-address": (502, "No address"),
+    "egress.no-secret": (503, "No secret"),
+    "egress.not-permitted": (403, "Not permitted"),
     "egress.odd-name": (400, "Bad host name"),
     "egress.slow": (408, "Too slow"),
     "egress.too-long": (431, "Too long"),
@@ -56,10 +65,11 @@ class Target:
     host: Host
     port: int
     path: str
+    usual_port: int = 80
 
     @property
     def authority(self) -> str:
-        return str(self.host) if self.port == 80 else f"{self.host}:{self.port}"
+        return str(self.host) if self.port == self.usual_port else f"{self.host}:{self.port}"
 
 
 async def serve(
@@ -68,15 +78,25 @@ async def serve(
     authorizer: Authorizer,
     credentials: ProxyCredentials,
     limits: EgressLimits,
+    keyring: Keyring | None = None,
 ) -> None:
     """Serves the stream to its end. Raises errors that are to be sent to the client as an HTTP response."""
     reader = PushbackReader(client)
     request = await _read_request(reader, limits)
-    connection.session = credentials.find_session(request)
+    if connection.local_servers is not None:
+        request = _name_loopback(request)
+    if keyring is not None and (relayed := keyring.find_relayed(request.target)) is not None:
+        credential, grant, path = relayed
+        sender = _KeyedSender(connection, authorizer, keyring, credential.host, credential.port, grant.session)
+        # The host of this request is the relay.
+        fields = tuple(field for field in request.fields if field[0].lower() != "host")
+        await sender.send(replace(request, target=path, fields=fields), reader, client, credential)
+        return
+    connection.session = credentials.find_session(request) or connection.session
     if connection.session is not None:
         connection.who = f"session:{connection.session}"
     if request.method == "CONNECT":
-        await _connect(request, reader, client, connection, authorizer, limits)
+        await _connect(request, reader, client, connection, authorizer, limits, keyring)
         return
     target = absolute_target(request)
     framing = request.framing()
@@ -119,6 +139,17 @@ async def _read_request(reader: PushbackReader, limits: EgressLimits) -> HttpReq
         raise FreeholdError("egress.slow", f"The request head did not arrive within {limits.head:g} seconds") from error
 
 
+def _name_loopback(request: HttpRequest) -> HttpRequest:
+    """The request with 127.0.0.1 in the place of `localhost`, a name that has a meaning only where there are local servers."""
+    fields = tuple(
+        (name, _LOCALHOST.sub("127.0.0.1", value) if name.lower() == "host" else value)
+        for name, value in request.fields
+    )
+    scheme, mark, rest = request.target.partition("://")
+    target = f"{scheme}{mark}{_LOCALHOST.sub('127.0.0.1', rest)}" if mark else _LOCALHOST.sub("127.0.0.1", scheme)
+    return replace(request, target=target, fields=fields)
+
+
 def absolute_target(request: HttpRequest) -> Target:
     """The target of a plain proxy request. Its Host field, if there is one, must name the same host."""
     found = _ABSOLUTE.fullmatch(request.target)
@@ -159,11 +190,18 @@ async def _connect(
     connection: EgressConnection,
     authorizer: Authorizer,
     limits: EgressLimits,
+    keyring: Keyring | None,
 ) -> None:
     host, port = _authority(request.target, None)
     _check_host_field(request, host, port, port)
     if request.framing() != 0:
         raise malformed("CONNECT must not have a body")
+    if keyring is not None and connection.session is not None:
+        context = await keyring.find_context(host, port, connection.session)
+        if context is not None:
+            sender = _KeyedSender(connection, authorizer, keyring, host, port, connection.session)
+            await _serve_inside_tls(sender, reader, client, context, limits)
+            return
     await authorizer.permit(connection, host, port)
     upstream = await authorizer.connect(connection)
     try:
@@ -172,6 +210,76 @@ async def _connect(
         await _tunnel(host, port, reader, client, connection, upstream, authorizer, limits)
     finally:
         await upstream.close()
+
+
+async def _serve_inside_tls(
+    sender: "_KeyedSender", reader: PushbackReader, client: ByteStream, context: ssl.SSLContext, limits: EgressLimits
+) -> None:
+    """One request to a host of a credential, by a tool that holds a placeholder. Errors are sent inside its TLS."""
+    connection = sender.connection
+    connection.answered = True
+    await client.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+    inside = TlsServerStream(client, reader, context)
+    async with asyncio.timeout(limits.head):
+        await inside.accept()
+    connection.answered = False
+    try:
+        requests = PushbackReader(inside)
+        request = await _read_request(requests, limits)
+        if not request.target.startswith("/"):
+            raise malformed("a request inside a tunnel must name a path")
+        _check_host_field(request, sender.host, sender.port, 443)
+        held = sender.keyring.find_held(request, sender.host, sender.port, sender.session)
+        await sender.send(request, requests, inside, held)
+    except FreeholdError as error:
+        if not connection.answered:
+            connection.answered = True
+            with suppress(OSError, EOFError, TimeoutError):
+                async with asyncio.timeout(limits.connect):
+                    await send_refusal(inside, error)
+        raise
+
+
+@dataclass(frozen=True)
+class _KeyedSender:
+    """Sends a request of a session to a host of a credential, with the secret or without."""
+
+    connection: EgressConnection
+    authorizer: Authorizer
+    keyring: Keyring
+    host: Host
+    port: int
+    session: str
+
+    async def send(
+        self, request: HttpRequest, reader: PushbackReader, client: ByteStream, credential: HostCredential | None
+    ) -> None:
+        """`credential` is the one whose placeholder the request holds. What it does not cover goes without its secret."""
+        connection = self.connection
+        connection.session, connection.who = self.session, f"session:{self.session}"
+        framing = request.framing()
+        _check_expectation(request)
+        keyed: KeyedRequest | None = None
+        if credential is not None and credential.covers(request.method, request.target):
+            await self.authorizer.check_not_denied(connection, self.host, self.port)
+            keyed = await self.keyring.unlock(credential, request, self.session)
+            await self.authorizer.permit_named(connection, self.host, self.port, keyed.words)
+        else:
+            await self.authorizer.permit(connection, self.host, self.port)
+        upstream = await self.authorizer.dial(connection)
+        try:
+            try:
+                await upstream.start_tls(await self.keyring.find_trust(), self.host.text)
+            except OSError as error:
+                raise FreeholdError(
+                    "egress.unreachable", f"{self.host} has no certificate that this machine trusts"
+                ) from error
+            target = Target(self.host, self.port, request.target, 443)
+            sent = request if keyed is None else keyed.request
+            mask = None if keyed is None else keyed.mask
+            await _exchange(sent, target, framing, reader, client, connection, upstream, mask)
+        finally:
+            await upstream.close()
 
 
 async def _tunnel(
@@ -255,6 +363,7 @@ async def _exchange(
     client: ByteStream,
     connection: EgressConnection,
     upstream: ByteStream,
+    mask: ResponseMask | None = None,
 ) -> None:
     """Sends one request and returns its responses at the same time: a server may respond before it has read everything."""
     wants_websocket = "upgrade" in request.listed("connection") and request.listed("upgrade") == {"websocket"}
@@ -272,7 +381,7 @@ async def _exchange(
 
     async with raising_first_failure() as both:
         sending = both.create_task(exchange.send(body()))
-        switched = await _return_response(request, client, exchange, connection, wants_websocket)
+        switched = await _return_response(request, client, exchange, connection, wants_websocket, mask)
         sending.cancel()
     if switched:
         await relay_both_ways(connection, reader, client, upstream, exchange.reader)
@@ -288,15 +397,18 @@ async def _return_response(
     exchange: HttpExchange,
     connection: EgressConnection,
     wants_websocket: bool,
+    mask: ResponseMask | None,
 ) -> bool:
     """Returns the response to the client. True when the connection has become a WebSocket."""
 
     async def pass_on(interim: HttpResponse) -> None:
         if request.version == "1.1":
             connection.answered = True
+            interim = interim if mask is None else mask.clean(interim)
             await client.write(http1.encode_response(interim.status, interim.reason, interim.end_to_end(), None))
 
     response = await exchange.read_head(pass_on, switches_to="websocket" if wants_websocket else None)
+    response = response if mask is None else mask.clean(response)
     switched = response.status == 101
     framing: http1.Framing = exchange.framing
     if framing == "chunked" and request.version == "1.0":
@@ -311,8 +423,10 @@ async def _return_response(
         return True
     body = BodyEncoder(framing)
     async for piece in exchange.read_body():
-        await client.write(body.encode(piece))
+        await client.write(body.encode(piece if mask is None else mask.feed(piece)))
         connection.received(len(piece))
+    if mask is not None:
+        await client.write(body.encode(mask.end()))
     if end := body.end():
         await client.write(end)
     await client.write_eof()

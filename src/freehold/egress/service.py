@@ -12,9 +12,10 @@ from freehold.egress import proxy
 from freehold.egress.addresses import AddressCheck, Resolver, resolve_by_dns, why_refused_here
 from freehold.egress.authorization import Authorizer
 from freehold.egress.change_feed import reload_on_change
-from freehold.egress.connections import Connections, EgressConnection, EgressCounters, EgressLimits
+from freehold.egress.connections import Connections, EgressConnection, EgressCounters, EgressLimits, LocalServers
 from freehold.egress.credentials import ProxyCredentials
 from freehold.egress.decision_log import DecisionLog, DecisionRecord, RecentDecision
+from freehold.egress.keyring.service import Keyring
 from freehold.egress.network_request import NetworkRequest, NetworkRequests, OwnerAnswer
 from freehold.egress.policy import EgressPolicy, EgressRule, Mode, parse_pattern
 from freehold.egress.rules import EgressRules, ensure_tables
@@ -102,11 +103,13 @@ class EgressService:
         credentials: ProxyCredentials | None = None,
         resolve: Resolver = resolve_by_dns,
         check: AddressCheck = why_refused_here,
+        keyring: Keyring | None = None,
     ) -> None:
         self.limits = limits or EgressLimits()
         self.counters = EgressCounters()
         self.connections = Connections(self.limits, self.counters)
         self.credentials = credentials or ProxyCredentials()
+        self._keyring = keyring
         self._timeline = timeline
         self._settings = settings or EgressSettings()
         self._manifest_rules = self._settings.rules()
@@ -149,10 +152,22 @@ class EgressService:
         await self._tasks.__aexit__(*((kind, error, trace) if cancelled else (None, None, None)))
         await self._write_counts(everything=True)
 
-    async def handle(self, stream: ByteStream, who: str = "computer") -> None:
-        """Serves one stream from inside to its end, and closes it. Errors are sent to the client, not raised."""
+    async def handle(
+        self,
+        stream: ByteStream,
+        who: str = "computer",
+        *,
+        session: str | None = None,
+        local_servers: LocalServers | None = None,
+    ) -> None:
+        """Serves one stream from inside to its end, and closes it. Errors are sent to the client, not raised.
+
+        `session`: it comes from a computer that belongs to this session, and needs no credentials. `local_servers`: what
+        `localhost` means there.
+        """
         try:
             async with self.connections.admit(who) as connection:
+                connection.session, connection.local_servers = session, local_servers
                 await self._warn_near_limit(who)
                 self._authorizer.recorded.notify()
                 await self._serve(stream, connection)
@@ -165,6 +180,15 @@ class EgressService:
         finally:
             await _close(stream)
             self._authorizer.recorded.notify()
+
+    async def set_settings(self, settings: EgressSettings) -> None:
+        """Applies the manifest's mode and rules. Connections that they no longer allow are cut.
+
+        Raises `egress.odd-name` or `egress.range` for an invalid rule: nothing changes then.
+        """
+        rules = settings.rules()
+        self._settings, self._manifest_rules = settings, rules
+        await self._reload()
 
     async def answer(self, request: int, answer: OwnerAnswer, *, who: str = "owner") -> None:
         """Answers a waiting network request. Raises `egress.no-request` or `egress.no-session`."""
@@ -262,7 +286,9 @@ class EgressService:
 
     async def _serve(self, stream: ByteStream, connection: EgressConnection) -> None:
         try:
-            await proxy.serve(stream, connection, self._authorizer, self.credentials, self.limits)
+            # Nothing in a computer of its own holds a placeholder, and no certificate of ours is trusted there.
+            keyring = None if connection.local_servers is not None else self._keyring
+            await proxy.serve(stream, connection, self._authorizer, self.credentials, self.limits, keyring)
             await _wait_for_close(stream, connection)
         except FreeholdError as error:
             if error.code in _REFUSED_REQUESTS:

@@ -18,6 +18,7 @@ from freehold.errors import FreeholdError
 from freehold.home import ensure_private_folder
 from freehold.observe.secrets import MASK, Secret
 from freehold.private_file import make_private_file, read_private_file
+from freehold.strict_json import EpochSeconds
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -44,8 +45,8 @@ class SecretInfo:
     """Everything about a secret except its value."""
 
     name: str
-    set_at: float
-    used_at: float | None
+    set_at: EpochSeconds
+    used_at: EpochSeconds | None
 
 
 class Vault:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.egress.models.gateway_harness import KEY, GatewayHarness, run_gateway
 
 from freehold.errors import FreeholdError
 from freehold.manifest.sections.models import ModelSection
+from freehold.observe.secrets import Secret
 
 
 @asynccontextmanager
@@ -101,3 +103,51 @@ async def test_a_server_without_http_or_none_at_all_is_unreachable(tmp_path: Pat
                     await gateway.models.check_provider(name)
                 assert refused.value.code == f"models.{code}"
                 assert KEY not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"error": {"message": "You exceeded your current quota"}}', "You exceeded your current quota"),
+        (b'[{"error": {"code": 400, "message": "API key not valid."}}]', "API key not valid."),
+        (b'{"detail": "Unauthorized"}', "Unauthorized"),
+        (b'{"error": "no such\\n model"}', "no such model"),
+        (b'{"error": {"message": "Wrong key: sk-real-0123456789-abcdefghij"}}', "Wrong key: \u2022\u2022\u2022"),
+        (b"<html>", ""),
+        (b'{"error": {"message": 5}}', ""),
+    ],
+)
+async def test_the_providers_own_words_are_shown_without_the_key(body: bytes, said: str, tmp_path: Path) -> None:
+    answer = b"HTTP/1.1 401 No\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    async with answering(answer) as port:
+        models = {"near": ModelSection(kind="openai", base_url=f"http://127.0.0.1:{port}/v1", key="secret:real")}
+        async with run_gateway(tmp_path, models=models) as gateway:
+            assert (await gateway.models.check_provider("near")).said == said
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
+async def test_a_model_is_asked_for_a_word_with_the_key(name: str, gateway: GatewayHarness) -> None:
+    provider = replace(gateway.models.providers[name], model="some-model")
+    check = await gateway.models.try_provider(provider, Secret(KEY))
+    assert (check.ok, check.message) == (True, "some-model answers")
+    listed, called = gateway.provider.requests
+    assert (listed.method, called.method, called.key) == ("GET", "POST", KEY)
+    assert "some-model" in called.path + called.body.decode()
+
+
+async def test_a_model_that_does_not_answer_is_told_in_the_providers_words(gateway: GatewayHarness) -> None:
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        listing = head.startswith(b"GET")
+        body = b'{"data": [{"id": "m"}]}' if listing else b'{"error": {"message": "insufficient credit"}}'
+        status = 200 if listing else 402
+        writer.write(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        provider = replace(gateway.models.providers["openai"], host="127.0.0.1", port=port, model="m")
+        check = await gateway.models.try_provider(provider, Secret(KEY))
+    assert (check.ok, check.status, check.said, check.models) == (False, 402, "insufficient credit", ("m",))

@@ -33,7 +33,7 @@ REFUSAL_INTERVAL = 60.0
 """Seconds between two recorded refusals of one kind: an agent may try a thousand times a second."""
 
 UNREACHABLE = "models.unreachable"
-BLOCKING = frozenset({"models.budget-reached", "models.no-key", UNREACHABLE})
+BLOCKING = frozenset({"models.budget-reached", "models.no-key", "models.signed-out", UNREACHABLE})
 
 
 @dataclass(frozen=True)
@@ -294,9 +294,9 @@ class Billing:
         if route.api is None:
             return NoBill()
         provider = route.provider
-        prices = self._known.get(provider.name)
+        prices = self._known.get(provider.url)
         if prices is None:
-            prices = self._known[provider.name] = await asyncio.to_thread(self.prices, provider.url)
+            prices = self._known[provider.url] = await asyncio.to_thread(self.prices, provider.url)
         now = datetime.now(UTC)
         await self._begin_day(now)
         most = find_most(request, prices)

@@ -1,22 +1,14 @@
 """The text that shows how to connect a model when there is none."""
 
 _HELP = """\
-Connect a model to start.
-Add one to freehold.toml (freehold check shows its path), then run: freehold restart gateway
+Connect a model to start, in Settings, Models and keys, or on the command line:
 
-With a key: run freehold secret set anthropic, and add
+  freehold models add                # shows what was found on this machine, and all providers
+  freehold models add anthropic      # asks for the key, tests it and stores it in the vault
+  freehold models add ollama         # a model on this machine needs no key
+  freehold models add claude-code    # a Claude subscription, for the agent Claude Code
 
-  [models.anthropic]
-  kind = "anthropic"            # or openai, gemini
-  key = "secret:anthropic"      # or env:ANTHROPIC_API_KEY
-  budget = { day_cost = 5.0 }   # optional, in US dollars
-
-Without a key, for example Ollama on this machine:
-
-  [models.local]
-  kind = "openai-compatible"
-  base_url = "http://127.0.0.1:11434/v1"
-  model = "qwen3-coder"
+It takes effect at once. All providers: docs/guides/models.md
 """
 
 

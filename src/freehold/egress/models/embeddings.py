@@ -1,6 +1,5 @@
-"""Asks a provider for embeddings on the host's own behalf, by the same door as programs inside: checked, counted, stopped."""
+"""Asks a provider for embeddings on the host's own behalf."""
 
-import asyncio
 import base64
 import binascii
 import json
@@ -8,43 +7,13 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from freehold.egress.http1 import Field
-from freehold.egress.http_exchange import HttpExchange
 from freehold.egress.models.gateway import ModelGateway
-from freehold.egress.stream import PushbackReader
+from freehold.egress.models.host_request import send_host_request
 from freehold.errors import FreeholdError
 
 SESSION = "slot.memory"
 """What usage and budgets show as the session."""
-MAX_BYTES = 32 * 1024 * 1024
 MAX_DIMENSIONS = 16_384
-
-
-class PipeEnd:
-    """One end of a stream within this process."""
-
-    def __init__(self) -> None:
-        self._reader = asyncio.StreamReader()
-        self._other: asyncio.StreamReader | None = None
-
-    def join(self, other: "PipeEnd") -> None:
-        self._other, other._other = other._reader, self._reader
-
-    async def read(self, n: int = 65_536, /) -> bytes:
-        return await self._reader.read(n)
-
-    async def write(self, data: bytes, /) -> None:
-        if self._other is None or self._other.at_eof():
-            raise ConnectionResetError("the other end is closed")
-        self._other.feed_data(data)
-
-    async def write_eof(self) -> None:
-        if self._other is not None:
-            self._other.feed_eof()
-
-    async def close(self) -> None:
-        await self.write_eof()
-        self._other = None
 
 
 async def fetch_embeddings(models: ModelGateway, provider: str, model: str, texts: Sequence[str]) -> list[list[float]]:
@@ -58,31 +27,8 @@ async def fetch_embeddings(models: ModelGateway, provider: str, model: str, text
             hint="Choose one of the kind openai or openai-compatible",
         )
     body = json.dumps({"model": model, "input": list(texts), "encoding_format": "base64"}).encode()
-    fields: list[Field] = [
-        ("Host", "localhost"),
-        ("Authorization", f"Bearer {endpoint.key}"),
-        ("Content-Type", "application/json"),
-        ("Accept", "application/json"),
-        ("Accept-Encoding", "identity"),
-        ("Connection", "close"),
-    ]
-    ours, theirs = PipeEnd(), PipeEnd()
-    ours.join(theirs)
-    async with asyncio.TaskGroup() as group:
-        serving = group.create_task(models.handle(theirs))
-        try:
-            exchange = HttpExchange(ours, PushbackReader(ours), "POST", f"/{provider}/v1/embeddings", fields, len(body))
-            await exchange.send_whole(body)
-            response = await exchange.read_head()
-            answer = b""
-            async for piece in exchange.read_body():
-                answer += piece
-                if len(answer) > MAX_BYTES:
-                    break
-        finally:
-            await ours.close()
-            serving.cancel()
-    return _read_answer(provider, response.status, answer, len(texts))
+    status, answer = await send_host_request(models, endpoint, "/v1/embeddings", body)
+    return _read_answer(provider, status, answer, len(texts))
 
 
 def _read_answer(provider: str, status: int, answer: bytes, count: int) -> list[list[float]]:

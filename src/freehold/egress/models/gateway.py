@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
@@ -12,13 +13,14 @@ from freehold.egress.change_feed import reload_on_change
 from freehold.egress.models.billing import Billing
 from freehold.egress.models.billing import stopped_error as stopped_error
 from freehold.egress.models.budget import ALL, BudgetLimits, Budgets, LimitName
+from freehold.egress.models.codex_sign_in import CodexRefresher
 from freehold.egress.models.keys import Keys
 from freehold.egress.models.ledger import CHANGES, ActiveStop, Ledger, ensure_tables
 from freehold.egress.models.open_requests import FILE_NAME, OpenRequests
 from freehold.egress.models.placeholders import Endpoint, Placeholders
 from freehold.egress.models.prices import Prices
 from freehold.egress.models.provider import Provider
-from freehold.egress.models.provider_check import ProviderCheck, check_provider
+from freehold.egress.models.provider_check import ProviderCheck, check_provider, try_provider
 from freehold.egress.models.request_server import ModelRequestServer
 from freehold.egress.models.upstream import UpstreamPool
 from freehold.egress.models.usage import ModelUsage
@@ -26,6 +28,7 @@ from freehold.egress.models.usage_rollup import ROLL_UP_AFTER, roll_up_usage
 from freehold.egress.stream import ByteStream
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
+from freehold.observe.secrets import Secret
 from freehold.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -56,6 +59,7 @@ class ModelGateway:
         roll_up_after: timedelta = ROLL_UP_AFTER,
     ) -> None:
         self.providers = dict(providers)
+        self._own: dict[str, Provider] = {}
         self.ledger = Ledger(timeline)
         self.budgets = Budgets()
         self._timeline = timeline
@@ -66,9 +70,9 @@ class ModelGateway:
         self._tasks = asyncio.TaskGroup()
         self._open_requests = OpenRequests(timeline.path.with_name(FILE_NAME))
         self._billing = Billing(self.ledger, self._open_requests, self.budgets, prices, self._tasks.create_task)
-        self._keys = Keys(vault, environ)
+        self._keys = Keys(vault, environ, CodexRefresher(vault, self._upstreams))
         self._server = ModelRequestServer(
-            self.providers, self._placeholders, self._keys, self._upstreams, self._billing
+            ChainMap(self.providers, self._own), self._placeholders, self._keys, self._upstreams, self._billing
         )
         self._callbacks: list[OnStop] = []
         self._changing = asyncio.Lock()
@@ -101,6 +105,8 @@ class ModelGateway:
 
     def provider(self, name: str | None) -> Provider:
         """The provider by name, or the first of the manifest. Raises `models.none-configured` or `models.not-found`."""
+        if name is not None and name in self._own and name not in self.providers:
+            return self._own[name]
         if not self.providers:
             raise no_models()
         if name is None:
@@ -109,7 +115,7 @@ class ModelGateway:
             raise FreeholdError(
                 "models.not-found",
                 f"There is no model provider {name!a:.80}",
-                hint=f"freehold.toml has: {', '.join(self.providers)}",
+                hint=f"Connected are: {', '.join(self.providers)}",
             )
         return self.providers[name]
 
@@ -181,6 +187,22 @@ class ModelGateway:
         await asyncio.to_thread(self.ledger.lift, scope, what, datetime.now(UTC), who=who)
         await self._reload()
 
+    async def set_providers(self, providers: Mapping[str, Provider], overall: BudgetLimits) -> None:
+        """Applies the manifest's providers and its budget for all of them. Sessions that run go on.
+
+        Requests to a provider that is gone are refused from now on. One that runs goes on to its end.
+        """
+        self._overall = overall
+        self.providers.clear()
+        self.providers.update(providers)
+        self._upstreams.drop_idle()
+        if self._ready.is_set():
+            await self._reload()
+
+    def serve_own(self, provider: Provider) -> None:
+        """Adds a provider of Freehold itself. Only a session that names it uses it, and it is not listed."""
+        self._own[provider.name] = provider
+
     def problem_with(self, provider: Provider) -> FreeholdError | None:
         """Why a provider cannot be used, as far as this machine knows. Blocking."""
         try:
@@ -192,6 +214,10 @@ class ModelGateway:
     async def check_provider(self, name: str) -> ProviderCheck:
         """Asks a provider for its list of models, which is free. Raises `models.not-found`."""
         return await check_provider(self.provider(name), self._keys, self._upstreams)
+
+    async def try_provider(self, provider: Provider, key: Secret | None) -> ProviderCheck:
+        """For a provider that is not connected yet: its list of models, and a word of its model. Nothing is stored."""
+        return await try_provider(provider, key, self._upstreams, provider.model)
 
     def _check_scope(self, scope: str) -> None:
         if scope != ALL:

@@ -10,6 +10,7 @@ from freehold.egress.models.budget import ALL, LIMIT_NAMES, BudgetLimits, Crosse
 from freehold.egress.models.schema import SCHEMA
 from freehold.egress.models.usage import ModelUsage, TokenCounts
 from freehold.errors import FreeholdError
+from freehold.strict_json import IsoTime
 from freehold.timeline import Json, Timeline, Transaction
 
 ReportGrouping = Literal["day", "day_model", "model", "session", "turn", "provider"]
@@ -60,7 +61,7 @@ class UsageRecord:
 class ActiveStop:
     """The kill switch while it is on: since when, who pulled it and why."""
 
-    at: str
+    at: IsoTime
     who: str
     why: str
 

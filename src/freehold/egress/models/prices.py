@@ -89,6 +89,11 @@ class Rates:
             assumed |= missing
         return Cost(total, assumed)
 
+    def usual_prices(self) -> tuple[float | None, float | None]:
+        """Dollars for a million tokens of a short prompt, and of its response; None where there is no price."""
+        given, response = (_at(self.read[name], 0) if name in self.read else None for name in ("in", "out"))
+        return given, response
+
     def most(self, tokens: TokenCounts, *, long_cache: bool) -> Cost:
         """What so many tokens cost if every one is of the dearest kind that the model has a price for."""
         inputs = ["in", "write", "in_image", "in_audio", *(["write_1h"] if long_cache else [])]
@@ -175,6 +180,10 @@ class Prices:
         row = self._row(model.lower())
         tiers = row[3] if row is not None and len(row) > 3 else {}
         return next((each for each in _DEARER_TIERS if each in tiers), tier)
+
+    def find_listed(self, model: str) -> Rates | None:
+        """The rates of a model that the table has, today; None for any other."""
+        return self.find(model) if self.lists(model) else None
 
     def lists(self, model: str) -> bool:
         """Whether the table has this model."""

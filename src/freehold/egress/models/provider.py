@@ -4,12 +4,12 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import urlsplit
 
 from freehold.computer.contract.conventions import LOOPBACK, MODEL_PORT
 from freehold.egress.models.budget import BudgetLimits
 from freehold.errors import FreeholdError
-from freehold.manifest.sections.models import BudgetSection, ModelSection, ProviderKind
+from freehold.manifest.addresses import split_url
+from freehold.manifest.sections.models import SUBSCRIPTIONS, AuthKind, BudgetSection, ModelSection, ProviderKind
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,12 @@ class Provider:
     model: str | None
     limits: BudgetLimits
     allow: tuple[str, ...] = ()
+    auth: AuthKind = "key"
+
+    @property
+    def place(self) -> str:
+        """Its name and address. A connection that was opened for one place is not used for another."""
+        return f"{self.name} {self.url}"
 
     @property
     def authority(self) -> str:
@@ -51,29 +57,37 @@ class Provider:
 
 def read_provider(name: str, model: ModelSection) -> Provider:
     """Raises `models.bad-address` for an invalid base URL."""
-    parts = urlsplit(model.address or "")
-    path = parts.path.rstrip("/")
-    if model.kind in ("anthropic", "gemini"):
-        # Their clients add the version themselves, so it is removed when the owner wrote it.
-        path = path.removesuffix("/v1").removesuffix("/v1beta")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+    parts = split_url(model.address or "")
+    if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.fragment or parts.username:
         raise FreeholdError(
             "models.bad-address",
             f"The base_url of [models.{name}] is not a valid URL",
             hint='Example: base_url = "https://llm.example.org/v1"',
+        )
+    path = parts.path.rstrip("/")
+    if model.kind in ("anthropic", "gemini"):
+        # Their clients add the version themselves, so it is removed when the owner wrote it.
+        path = path.removesuffix("/v1").removesuffix("/v1beta")
+    terms = SUBSCRIPTIONS.get(model.auth)
+    if terms is not None and (model.kind != terms.kind or (model.address or "").rstrip("/") != terms.base_url):
+        raise FreeholdError(
+            "models.bad-address",
+            f"The token of [models.{name}] may be sent to {terms.base_url} only",
+            hint=f'Write kind = "{terms.kind}" and leave base_url out',
         )
     scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
     return Provider(
         name,
         model.kind,
         scheme,
-        parts.hostname,
+        parts.hostname or "",
         parts.port or (443 if scheme == "https" else 80),
         path,
         model.key,
         model.model,
         read_limits(model.budget),
         tuple(model.allow),
+        model.auth,
     )
 
 

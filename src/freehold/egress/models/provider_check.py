@@ -1,103 +1,143 @@
-"""Checks that a provider can be reached and accepts its key, by asking for its list of models, which is free."""
+"""Checks that a provider can be reached and accepts its key: by its list of models, and by a word of one model."""
 
 import asyncio
 import json
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from freehold.egress.http1 import Field
-from freehold.egress.http_exchange import HttpExchange
-from freehold.egress.models.keys import Keys, key_field
+from freehold.egress.models.keys import Keys
+from freehold.egress.models.model_call import call_model, exchange_once, read_error
+from freehold.egress.models.prices import Prices
 from freehold.egress.models.provider import Provider
-from freehold.egress.models.upstream import UpstreamConnection, UpstreamPool
-from freehold.errors import FreeholdError
+from freehold.egress.models.upstream import UpstreamPool
 from freehold.observe.secrets import Secret
 
 CHECK_TIMEOUT = 20.0
-MAX_BYTES = 4 * 1024 * 1024
 MAX_MODELS = 500
 MAX_NAME = 200
+CODEX_VERSION = "0.60.0"
+"""The list of models for a ChatGPT subscription depends on the version of Codex that asks."""
+_KEY_PATHS: Mapping[str, str] = {"openrouter.ai": "/key"}
+"""Providers whose list of models is public: a request that needs the key comes first."""
+_WINDOWS = (
+    "context_length",
+    "context_window",
+    "max_model_len",
+    "max_context_length",
+    "max_input_tokens",
+    "inputTokenLimit",
+)
+"""The names by which providers say how many tokens a model takes."""
+
+
+@dataclass(frozen=True)
+class OfferedModel:
+    """A model of a provider. Prices are US dollars for a million tokens. None where Freehold does not know."""
+
+    name: str
+    input_price: float | None = None
+    output_price: float | None = None
+    window: int | None = None
 
 
 @dataclass(frozen=True)
 class ProviderCheck:
-    """`status` is the HTTP status of the response. `models` are the names that it listed, at most `MAX_MODELS`."""
+    """`status` is the HTTP status of the response. `models` are the names that it listed, at most `MAX_MODELS`.
+
+    `said` is what the provider itself said about a failure, in its own words; empty when it said nothing.
+    """
 
     ok: bool
     status: int
     milliseconds: int
     message: str
     models: tuple[str, ...]
+    offered: tuple[OfferedModel, ...] = ()
+    said: str = ""
 
 
 async def check_provider(provider: Provider, keys: Keys, upstreams: UpstreamPool) -> ProviderCheck:
-    """Raises `models.no-key` or `models.unreachable`."""
-    key = await keys.fetch(provider)
+    """Asks for its list of models, which is free. Raises `models.no-key`, `models.signed-out` or `models.unreachable`."""
+    return await ask_for_models(provider, await keys.fetch(provider), upstreams)
+
+
+async def try_provider(
+    provider: Provider, key: Secret | None, upstreams: UpstreamPool, model: str | None
+) -> ProviderCheck:
+    """As `check_provider`, with this key. A model is asked for a word as well. Raises `models.unreachable`."""
+    check = await ask_for_models(provider, key, upstreams)
+    # The token of a subscription is for requests that the vendor's own agent makes.
+    if not check.ok or model is None or provider.auth != "key":
+        return check
     began = time.monotonic()
-    upstream = await upstreams.connect(provider)
-    try:
-        async with asyncio.timeout(CHECK_TIMEOUT):
-            exchange = _exchange(upstream, provider, key)
-            await exchange.send_whole(b"")
-            response = await exchange.read_head()
-            body = await _read(exchange)
-    except (OSError, FreeholdError, TimeoutError) as error:
-        raise FreeholdError(
-            "models.unreachable",
-            f"The model provider {provider.name} accepted the connection but did not respond with valid HTTP",
-            hint=f"Check that {provider.url} is the address of its API",
-        ) from error
-    finally:
-        await upstream.stream.close()
-    milliseconds = int((time.monotonic() - began) * 1000)
-    found = _names(body) if response.status == 200 else ()
-    return ProviderCheck(
-        response.status == 200, response.status, milliseconds, _words(provider, response.status, len(found)), found
+    status, body = await call_model(provider, key, model, upstreams)
+    milliseconds = check.milliseconds + int((time.monotonic() - began) * 1000)
+    if status == 200:
+        return replace(check, milliseconds=milliseconds, message=f"{model} answers")
+    message = f"It accepts the key, but {model} does not answer (status {status})"
+    return replace(
+        check, ok=False, status=status, milliseconds=milliseconds, message=message, said=read_error(body, key)
     )
 
 
-def _exchange(upstream: UpstreamConnection, provider: Provider, key: Secret | None) -> HttpExchange:
-    path = {"anthropic": "/v1/models?limit=1000", "gemini": "/v1beta/models?pageSize=1000"}.get(
+async def ask_for_models(provider: Provider, key: Secret | None, upstreams: UpstreamPool) -> ProviderCheck:
+    """The list of its models. Raises `models.unreachable`."""
+
+    async def get(path: str) -> tuple[int, bytes]:
+        return await exchange_once(provider, key, upstreams, "GET", path, b"", CHECK_TIMEOUT)
+
+    began = time.monotonic()
+    key_path = _KEY_PATHS.get(provider.host) if key is not None else None
+    status, body = (200, b"") if key_path is None else await get(key_path)
+    if status == 200:
+        status, body = await get(_list_path(provider))
+    milliseconds = int((time.monotonic() - began) * 1000)
+    if status != 200:
+        said = read_error(body, key)
+        return ProviderCheck(False, status, milliseconds, _words(provider, status, 0), (), said=said)
+    rows = _rows(body)
+    offered = await asyncio.to_thread(lambda: _add_prices(provider, rows))
+    names = tuple(rows)
+    return ProviderCheck(True, status, milliseconds, _words(provider, status, len(names)), names, offered)
+
+
+def _list_path(provider: Provider) -> str:
+    if provider.auth == "codex":
+        return f"/models?client_version={CODEX_VERSION}"
+    return {"anthropic": "/v1/models?limit=1000", "gemini": "/v1beta/models?pageSize=1000"}.get(
         provider.kind, "/models"
     )
-    fields: list[Field] = [
-        ("Host", provider.authority),
-        ("Accept", "application/json"),
-        ("Accept-Encoding", "identity"),
-        ("User-Agent", "freehold"),
-        ("Connection", "close"),
-    ]
-    if provider.kind == "anthropic":
-        fields.append(("anthropic-version", "2023-06-01"))
-    if key is not None:
-        fields.append(key_field(provider, key))
-    return HttpExchange(upstream.stream, upstream.reader, "GET", provider.base_path + path, fields, 0)
 
 
-async def _read(exchange: HttpExchange) -> bytes:
-    """The first `MAX_BYTES` of the body."""
-    body = b""
-    async for piece in exchange.read_body():
-        body += piece
-        if len(body) > MAX_BYTES:
-            break
-    return body
-
-
-def _names(body: bytes) -> tuple[str, ...]:
-    """The names in a list of models; none when the body is something else."""
+def _rows(body: bytes) -> dict[str, Mapping[str, Any]]:
+    """The rows of a list of models by their names; none when the body is something else."""
     try:
         content: Any = json.loads(body)
     except ValueError:
-        return ()
-    rows = content.get("data", content.get("models")) if isinstance(content, dict) else content
-    names = []
-    for row in rows if isinstance(rows, list) else ():
-        name = row.get("id", row.get("name")) if isinstance(row, dict) else row
-        if isinstance(name, str) and name.isprintable() and 0 < len(name) <= MAX_NAME:
-            names.append(name.removeprefix("models/"))
-    return tuple(names[:MAX_MODELS])
+        return {}
+    listed = content.get("data", content.get("models")) if isinstance(content, dict) else content
+    found: dict[str, Mapping[str, Any]] = {}
+    for row in listed if isinstance(listed, list) else ():
+        name = row.get("id", row.get("slug", row.get("name"))) if isinstance(row, dict) else row
+        if isinstance(name, str) and name.isprintable() and 0 < len(name) <= MAX_NAME and len(found) < MAX_MODELS:
+            found[name.removeprefix("models/")] = row if isinstance(row, dict) else {}
+    return found
+
+
+def _add_prices(provider: Provider, rows: Mapping[str, Mapping[str, Any]]) -> tuple[OfferedModel, ...]:
+    """Blocking: reads the table of prices."""
+    prices = Prices(provider.url)
+    found = []
+    for name, row in rows.items():
+        listed = prices.find_listed(name)
+        said = next((row[key] for key in _WINDOWS if isinstance(row.get(key), int) and row[key] > 0), None)
+        if listed is None:
+            found.append(OfferedModel(name, window=said))
+        else:
+            found.append(OfferedModel(name, *listed.usual_prices(), said or listed.window))
+    return tuple(found)
 
 
 def _words(provider: Provider, status: int, count: int) -> str:

@@ -23,6 +23,7 @@ _STATUS: Mapping[str, tuple[int, str]] = {
     "models.too-large": (413, "Content Too Large"),
     "models.too-many": (503, "Service Unavailable"),
     "models.no-key": (503, "Service Unavailable"),
+    "models.signed-out": (503, "Service Unavailable"),
     "models.unreachable": (502, "Bad Gateway"),
     "models.bad-response": (502, "Bad Gateway"),
     "models.slow": (408, "Request Timeout"),

@@ -7,7 +7,7 @@ from freehold.egress import http1
 from freehold.egress.http1 import BodyEncoder, Field, Framing, HttpRequest, HttpResponse
 from freehold.egress.http_exchange import HttpExchange
 from freehold.egress.models.header_policy import sent_fields
-from freehold.egress.models.keys import key_field
+from freehold.egress.models.keys import key_fields
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.model_request import ModelRequest
 from freehold.egress.models.paths import Route
@@ -71,7 +71,7 @@ class ModelRelay:
         self._route = route
         self._model_request = model_request
         self._key = key
-        self._user = UpstreamUser(session, route.provider.name, key)
+        self._user = UpstreamUser(session, route.provider.place, key)
         self._client = client
         self._bill = bill
         self._scrubber = Scrubber(key.reveal().encode() if key is not None else b"")
@@ -172,7 +172,7 @@ class ModelRelay:
         # The response must not be compressed: tokens are counted and the key is masked here.
         fields += [("Accept-Encoding", "identity"), ("Connection", "keep-alive")]
         if self._key is not None:
-            fields.append(key_field(provider, self._key))
+            fields += key_fields(provider, self._key, fields)
         method, body = self._request.method, self._model_request.body
         return HttpExchange(upstream.stream, upstream.reader, method, self._route.path, fields, len(body))
 

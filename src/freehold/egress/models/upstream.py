@@ -27,7 +27,7 @@ MAX_IDLE_IN_ALL = 64
 
 @dataclass(frozen=True)
 class UpstreamUser:
-    """For whom a connection was opened. It is never given to another."""
+    """For whom a connection was opened, and to which `Provider.place`. It is never given to another."""
 
     session: str
     provider: str
