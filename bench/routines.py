@@ -35,9 +35,11 @@ from freehold.routines.routine_store import RoutineStore
 from freehold.routines.run_store import RunEnd
 from freehold.routines.section import RoutineSection
 from freehold.routines.service import RoutineService
+from freehold.routines.workflows.journal import TimelineJournal
 from freehold.routines.workflows.messages import StepAsked
 from freehold.routines.workflows.service import WorkflowService
-from freehold.routines.workflows.store import StepEnd, WorkflowOrder, WorkflowStore
+from freehold.routines.workflows.step_store import StepEnd
+from freehold.routines.workflows.store import WorkflowOrder, WorkflowStore
 from freehold.slots.events.webhook import sign
 from freehold.timeline import Timeline
 
@@ -234,17 +236,17 @@ def measure_journal(steps: int) -> tuple[list[float], list[float]]:
     """Milliseconds of each step's two transactions, and of a bare commit of SQLite that writes as much, sorted."""
     journal, bare = list[float](), list[float]()
     with tempfile.TemporaryDirectory() as folder, Timeline(Path(folder) / "timeline.db") as timeline:
-        store = WorkflowStore(timeline, WallClock())
-        store.prepare()
+        store = WorkflowStore(TimelineJournal(timeline), WallClock())
+        store.journal.prepare()
         id = store.add(WorkflowOrder("w.py", {}), who="owner").id
-        store.claim(id, "text")
+        store.claim(id, "text", "here")
         peer = sqlite3.connect(Path(folder) / "peer.db", isolation_level=None)
         peer.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE step (result TEXT)")
         for number in range(1, steps + 1):
             begin = time.perf_counter()
             asked = StepAsked(str(number), "step", "fetch", {"function": "fetch", "arguments": [number]})
-            step, _ = store.begin_step(id, asked, steps)
-            store.end_step(step, StepEnd({"number": number}))
+            step, _ = store.steps.begin_step(id, asked, steps, "here")
+            store.steps.end_step(step, StepEnd({"number": number}))
             journal.append((time.perf_counter() - begin) * 1000)
             begin = time.perf_counter()
             peer.execute("INSERT INTO step VALUES (?)", (json.dumps({"number": number}),))
@@ -259,12 +261,12 @@ async def wait_forever(home: Path) -> None:
         service = await open_workflows(group, home)
         for _ in range(WAITING):
             made = service.store.add(WorkflowOrder("w.py", {}), who="owner")
-            service.store.claim(made.id, WAITING_FILE)
+            service.store.claim(made.id, WAITING_FILE, "here")
             function = StepAsked("1", "step", "str", {"function": "str", "arguments": [1], **NO_RETRY})
-            step, _ = service.store.begin_step(made.id, function, 10)
-            service.store.end_step(step, StepEnd("1"))
-            service.store.begin_step(
-                made.id, StepAsked("2", "ask", "Go on?", {"question": "Go on?", "choices": []}), 10
+            step, _ = service.store.steps.begin_step(made.id, function, 10, "here")
+            service.store.steps.end_step(step, StepEnd("1"))
+            service.store.steps.begin_step(
+                made.id, StepAsked("2", "ask", "Go on?", {"question": "Go on?", "choices": []}), 10, "here"
             )
             service.store.suspend(made.id, ["2"])
         print("waiting", flush=True)
@@ -291,7 +293,7 @@ async def recover(home: Path) -> float:
         service = await open_workflows(group, home)
         assert service.store.count_states() == {"waiting": WAITING}
         (first,) = service.store.list_workflows(limit=1)
-        service.store.answer(first.id, "2", "yes", who="owner")
+        service.store.steps.answer(first.id, "2", "yes", who="owner")
         await until(lambda: service.store.get(first.id).state == "done")
         spent = time.perf_counter() - begin
         for task in asyncio.all_tasks() - {asyncio.current_task()}:

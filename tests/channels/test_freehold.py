@@ -1,15 +1,24 @@
 """A complete Freehold with a real agent, reached through a channel: prompts, answers, files, undo, and kill -9."""
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from tests.support.condition import until
+from tests.support.nostr import NostrPhone
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 from tests.support.telegram import OWNER, TOKEN, TelegramDouble, running_telegram
 
+from freehold.timeline import Timeline
+
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
-FREEHOLD = FreeholdOptions(agents=("builtin",), manifest="[channels]\napprovals = true\nmax_attachment = 1000\n")
+NOSTR = NostrPhone()
+FREEHOLD = FreeholdOptions(
+    agents=("builtin",),
+    manifest="[channels]\napprovals = true\nmax_attachment = 1000\n"
+    f'[mesh]\nmode = "peer"\n[mesh.relay]\nenabled = true\nowner = "{NOSTR.npub}"\n',
+)
 
 
 class Phone:
@@ -138,8 +147,50 @@ async def test_the_command_line_lists_tries_and_removes(phone: Phone) -> None:
     changed = harness.run(
         "channels", "set", "telegram", "--quiet", "22:00-07:00", "--zone", "UTC", "--json", check=True
     )
-    assert '"quiet_from":"22:00"' in changed.stdout
+    assert json.loads(changed.stdout)["preferences"]["quiet_from"] == "22:00"
     assert harness.run("channels", "set", "telegram", "--quiet", "late").returncode != 0
     assert TOKEN not in harness.run("channels", "--json", check=True).stdout
     harness.run("channels", "remove", "telegram", check=True)
     assert "There are no channels" in harness.run("channels", "list", check=True).stdout
+
+
+async def test_the_owner_talks_to_a_session_from_a_nostr_client_also_after_kill_nine(phone: Phone) -> None:
+    """The last one: the channel of the others is gone by now."""
+    freehold = phone.freehold
+    relay = freehold.url.replace("http", "ws", 1) + "/relay"
+    freehold.harness.run("channels", "add", "nostr", check=True)
+
+    async def has_mesh() -> bool:
+        return (await freehold.http.get("/v1/mesh")).status_code == 200
+
+    await until(has_mesh)
+    NOSTR.to = (await freehold.call("GET", "/v1/mesh"))["npub"]
+    with Timeline(freehold.home.timeline) as timeline:
+        await until(lambda: timeline.query("SELECT 1 FROM channels_channel WHERE cursor IS NOT NULL"))
+    async with NOSTR.connected(relay):
+        code = (await freehold.call("POST", "/v1/channels/nostr/pair"))["code"]
+        await NOSTR.say(f"/pair {code}")
+        await NOSTR.hears("paired with you")
+        await freehold.call("PATCH", "/v1/channels/nostr/preferences", tells=["finished"], batch=0)
+        before = await phone.sessions()
+        asked = await NOSTR.say("SAY By Nostr.")
+        answer = await NOSTR.hears("By Nostr.")
+        assert answer.reply_to == asked
+        (session,) = set(await phone.sessions()) - set(before)
+
+        async def nothing_waits() -> bool:
+            (row,) = await freehold.call("GET", "/v1/channels")
+            return bool(row["waiting"] == 0)
+
+        await until(nothing_waits)  # from then on it can be replied to
+        await NOSTR.say("SAY And more.", reply_to=answer.id)
+        await NOSTR.hears("And more.")
+    await freehold.kill_gateway()
+    await until(has_mesh)
+    async with NOSTR.connected(relay):
+        await NOSTR.say("SAY After the kill.")
+        await NOSTR.hears("After the kill.")
+    started = [one for one in await freehold.events(session) if one["kind"] == "turn.started"]
+    # The relay has kept all messages, and the new process has read them again.
+    assert [one["data"]["prompt"]["text"] for one in started] == ["SAY By Nostr.", "SAY And more."]
+    assert len(await phone.sessions()) == len(before) + 2

@@ -34,6 +34,28 @@ async def test_news_is_told_with_its_words_and_a_link(gateway: ChannelGateway, t
     assert text.endswith(f"/sessions?id={session}")
 
 
+async def test_backups_that_begin_to_fail_are_told(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    await gateway.pair_telegram(telegram)
+    told = {"code": "backup.unreachable", "message": "s3://bucket does not answer"}
+    gateway.gateway.context.services.timeline.append("backup.failed", told)
+    await until(lambda: any("Backups fail" in text for text in telegram.texts()))
+    text = next(text for text in telegram.texts() if "Backups fail" in text)
+    assert "s3://bucket does not answer" in text
+    assert "/backup" in text
+
+
+async def test_an_eviction_by_the_host_is_told_and_a_short_absence_is_not(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    timeline = gateway.gateway.context.services.timeline
+    for state in ("away", "registered", "evicted"):
+        data = {"host": "https://hub.example.com", "state": state, "reason": None}
+        timeline.append("mesh.registration_changed", data)
+    await until(lambda: any("no longer knows this Freehold" in text for text in telegram.texts()))
+    assert sum("hub.example.com" in text for text in telegram.texts()) == 1
+
+
 async def test_what_waited_is_sent_once_after_the_gateway_was_killed(
     open_gateway: OpenGateway, telegram: TelegramDouble
 ) -> None:

@@ -58,9 +58,9 @@ async def test_the_owner_is_told_that_a_workflow_asks_and_how_it_ended(
     store = gateway.gateway.context.service(WorkflowService).store
     await gateway.gateway.context.service(WorkflowService).ready.wait()
     asking = store.add(WorkflowOrder("flows/nightly.py", {}), who="owner")
-    assert store.claim(asking.id, "text") is not None
+    assert store.claim(asking.id, "text", "here") is not None
     question = {"question": "Commit\u202e this?", "choices": ["yes", "no"]}
-    store.begin_step(asking.id, StepAsked("1", "ask", question["question"], question), 10)  # type: ignore[arg-type]
+    store.steps.begin_step(asking.id, StepAsked("1", "ask", question["question"], question), 10, "here")  # type: ignore[arg-type]
     await until(lambda: any("asks you" in text for text in telegram.texts()))
     (told,) = [text for text in telegram.texts() if "asks you" in text]
     assert f"/workflows?id={asking.id}" in told

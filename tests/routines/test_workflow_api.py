@@ -42,10 +42,10 @@ async def begin_question(gateway: RunningGateway, owner: dict[str, str]) -> str:
     store = store_of(gateway)
 
     def wait() -> bool:
-        return store.claim(made["id"], "text") is not None
+        return store.claim(made["id"], "text", "here") is not None
 
     await until(wait)
-    store.begin_step(made["id"], ASK, 10)
+    store.steps.begin_step(made["id"], ASK, 10, "here")
     store.suspend(made["id"], ["1"])
     return str(made["id"])
 
@@ -110,4 +110,8 @@ async def test_health_and_metrics_say_how_routines_and_workflows_are(
     async def is_ok() -> bool:
         return await states() == {"routines": "ok", "workflows": "ok"}
 
+    assert (await states())["routines"] == "off"  # there is none
+    added = {"name": "later", "routine": {"every": "1h", "prompt": "x"}}
+    assert (await gateway.http.post("/v1/routines", headers=owner, json=added)).is_success
+    assert (await gateway.http.post("/v1/workflows", headers=owner, json={"file": "gone.py"})).is_success
     await until(is_ok)

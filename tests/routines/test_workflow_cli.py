@@ -10,8 +10,10 @@ from click.testing import CliRunner
 from freehold.errors import FreeholdError
 from freehold.routines.clock import WallClock
 from freehold.routines.workflows.cli import command
+from freehold.routines.workflows.journal import TimelineJournal
 from freehold.routines.workflows.messages import StepAsked
-from freehold.routines.workflows.store import StepEnd, WorkflowStore
+from freehold.routines.workflows.step_store import StepEnd
+from freehold.routines.workflows.store import WorkflowStore
 from freehold.timeline import Timeline
 
 Run = Callable[..., str]
@@ -37,12 +39,14 @@ def test_a_workflow_is_begun_shown_answered_signalled_cancelled_and_retried(run:
     id = made["id"]
     assert (made["file"], made["state"], made["budget"]) == ("flows/nightly.py", "due", 2.0)
     with Timeline(tmp_path / "timeline.db") as timeline:
-        store = WorkflowStore(timeline, WallClock())
-        store.claim(id, "text")
-        step, _ = store.begin_step(id, StepAsked("1", "step", "fetch", {"function": "fetch", "arguments": []}), 10)
-        store.end_step(step, StepEnd(7, cost=0.25))
+        store = WorkflowStore(TimelineJournal(timeline), WallClock())
+        store.claim(id, "text", "here")
+        step, _ = store.steps.begin_step(
+            id, StepAsked("1", "step", "fetch", {"function": "fetch", "arguments": []}), 10, "here"
+        )
+        store.steps.end_step(step, StepEnd(7, cost=0.25))
         asked = {"question": "Commit\u202e?", "choices": ["yes", "no"]}
-        store.begin_step(id, StepAsked("2", "ask", "Commit\u202e?", asked), 10)
+        store.steps.begin_step(id, StepAsked("2", "ask", "Commit\u202e?", asked), 10, "here")
     shown = run("show", id)
     assert "✓ step     fetch" in shown
     assert f"freehold workflow answer {id} 2" in shown

@@ -5,9 +5,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.routines.workflow_crash_driver import open_journal
+from tests.support.postgres import PostgresServer, running_postgres
 
 from freehold.routines.clock import WallClock
 from freehold.routines.workflows.records import Workflow
@@ -24,25 +28,37 @@ def write(name):
 
 async def main(data):
     first = await step(write, "a")
-    await sleep(seconds=0)
     told = await event("go")
+    if data["short"]:
+        return [first, told, await step(write, "c", again=True)]
+    await sleep(seconds=0)
     rest = await gather(step(write, "b"), step(write, "c", again=True))
     return [first, told, *rest]
 """
-MAX_TRANSACTIONS = 60
+MAX_TRANSACTIONS = 120
+
+pytestmark = pytest.mark.shared_processes
 
 
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", ["timeline", "postgres"])
 def test_a_workflow_that_is_killed_at_any_transaction_does_each_step_once(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, kind: str
 ) -> None:
     homes = tmp_path_factory.mktemp("homes")
+    url = None if kind == "timeline" else request.getfixturevalue("postgres").url
     command = [sys.executable, "-m", "tests.routines.workflow_crash_driver"]
     cwd = Path(__file__).parents[2]
     with subprocess.Popen(command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
         outcomes = Counter[str]()
         for number in range(1, MAX_TRANSACTIONS):
             codes = [
-                _try(driver, homes / f"{number}-{phase}", number, phase, outcomes) for phase in ("before", "after")
+                _try(driver, homes / f"{number}-{phase}", number, phase, outcomes, url) for phase in ("before", "after")
             ]
             if codes == [0, 0]:
                 break  # there were not so many
@@ -53,16 +69,19 @@ def test_a_workflow_that_is_killed_at_any_transaction_does_each_step_once(
     assert outcomes["done"] > outcomes["uncertain"] > 0
 
 
-def _try(driver: "subprocess.Popen[str]", home: Path, number: int, phase: str, outcomes: "Counter[str]") -> int:
+def _try(
+    driver: "subprocess.Popen[str]", home: Path, number: int, phase: str, outcomes: "Counter[str]", url: str | None
+) -> int:
     home.mkdir()
     (home / "freehold.toml").write_text("")
+    if url is not None:
+        (home / "postgres").write_text(url)
     lines = home / "lines"
     (home / "w.py").write_text(FILE.format(lines=lines))
-    with Timeline(home / "timeline.db") as timeline:
-        store = WorkflowStore(timeline, WallClock())
-        store.prepare()
-        workflow = store.add(WorkflowOrder("w.py", {}), who="owner")
-        store.signal(workflow.id, "go", 7, who="owner")
+    with opened(home) as store:
+        # A transaction of the database and one of the timeline for each change: fewer steps show as much.
+        workflow = store.add(WorkflowOrder("w.py", {"short": url is not None}), who="owner")
+        store.steps.signal(workflow.id, "go", 7, who="owner")
     code = _run(driver, home, number, phase)
     assert code in (0, -signal.SIGKILL)
     assert _run(driver, home, 0, "before") == 0
@@ -73,13 +92,34 @@ def _try(driver: "subprocess.Popen[str]", home: Path, number: int, phase: str, o
     assert written["c"] <= 2
     if found.state == "uncertain":
         assert "was not begun again" in str(found.error)
-        with Timeline(home / "timeline.db") as timeline:
-            WorkflowStore(timeline, WallClock()).retry(workflow.id, who="owner")
+        with opened(home) as store:
+            store.retry(workflow.id, who="owner")
         assert _run(driver, home, 0, "before") == 0
         found = _read(home, workflow)
-    assert (found.state, found.result) == ("done", ["a", 7, "b", "c"])
+    assert (found.state, found.result) == ("done", ["a", 7, "c"] if url is not None else ["a", 7, "b", "c"])
+    _check_told(home)
     shutil.rmtree(home)
     return code
+
+
+def _check_told(home: Path) -> None:
+    """That the timeline was told of each change once, in order."""
+    with Timeline(home / "timeline.db") as timeline:
+        kinds = [event.kind for event in timeline.read(kinds=["workflow.*"])]
+    assert [kind for kind in kinds if ".step_" not in kind and kind != "workflow.signalled"] in (
+        ["workflow.added", "workflow.started", "workflow.done"],
+        ["workflow.added", "workflow.started", "workflow.uncertain", "workflow.retried", "workflow.done"],
+    )
+
+
+@contextmanager
+def opened(home: Path) -> Iterator[WorkflowStore]:
+    with (
+        Timeline(home / "timeline.db") as timeline,
+        closing(open_journal(home, timeline, is_dying=False)) as journal,
+    ):
+        journal.prepare()
+        yield WorkflowStore(journal, WallClock())
 
 
 def _run(driver: "subprocess.Popen[str]", home: Path, number: int, phase: str) -> int:
@@ -91,5 +131,5 @@ def _run(driver: "subprocess.Popen[str]", home: Path, number: int, phase: str) -
 
 
 def _read(home: Path, workflow: Workflow) -> Workflow:
-    with Timeline(home / "timeline.db") as timeline:
-        return WorkflowStore(timeline, WallClock()).get(workflow.id)
+    with opened(home) as store:
+        return store.get(workflow.id)

@@ -59,7 +59,7 @@ async def test_the_nightly_update_asks_before_it_commits(harness: WorkflowHarnes
     await until(lambda: ("3", "ask", "waiting") in harness.shape(begun))
     assert "versions | 2 +-" in str(harness.steps(begun)[2].given["question"])
     assert await in_computer(harness.sessions, "git -C app log --oneline | wc -l") == "1\n"
-    harness.service.store.answer(begun.id, "3", "commit", who="owner")
+    harness.service.store.steps.answer(begun.id, "3", "commit", who="owner")
     done = await harness.until(begun, "done", "failed")
     assert (done.state, done.result) == ("done", "The dependencies are updated.")
     assert await in_computer(harness.sessions, "git -C app log --format=%s -1") == "Update dependencies\n"

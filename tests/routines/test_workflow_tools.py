@@ -16,6 +16,7 @@ from freehold.manifest import load_manifest
 from freehold.routines.clock import WallClock
 from freehold.routines.routine_store import RoutineStore
 from freehold.routines.tools import make_routine_tools
+from freehold.routines.workflows.journal import TimelineJournal
 from freehold.routines.workflows.records import digest_source
 from freehold.routines.workflows.store import WorkflowStore
 from freehold.routines.workflows.tools import make_workflow_tools
@@ -39,7 +40,9 @@ async def tools(tmp_path: Path) -> AsyncIterator[tuple[dict[str, HostTool], Time
     (tmp_path / "freehold.toml").write_text("[workflows]\nbudget = 2.0\n")
     manifest = load_manifest(tmp_path / "freehold.toml", {}, home=tmp_path).manifest
     with Timeline(tmp_path / "timeline.db") as timeline:
-        given: Any = SimpleNamespace(timeline=timeline, computer=SimpleNamespace(files=Files()), manifest=manifest)
+        vault = SimpleNamespace(get=None)
+        computer = SimpleNamespace(files=Files())
+        given: Any = SimpleNamespace(timeline=timeline, computer=computer, manifest=manifest, vault=vault)
         services = cast("Services", given)
         made = [*make_workflow_tools(services), *make_routine_tools(services)]
         yield {tool.name: tool for tool in made}, timeline
@@ -53,14 +56,14 @@ async def test_the_owner_reads_the_file_and_only_that_text_may_run(
     (request,) = owner.shown
     assert "what the owner reads" in str(request.as_json())
     assert request.hidden_bytes == 0
-    store = WorkflowStore(tools[1], WallClock())
+    store = WorkflowStore(TimelineJournal(tools[1]), WallClock())
     (workflow,) = store.list_workflows()
     assert (workflow.digest, workflow.who, workflow.budget) == (digest_source(SOURCE), "session:abc", 2.0)
-    assert store.claim(workflow.id, SOURCE + "# changed") is None
+    assert store.claim(workflow.id, SOURCE + "# changed", "here") is None
     assert store.get(workflow.id).state == "changed"
     # Also when the owner lets it go on: what was approved stays the only text.
     store.retry(workflow.id, who="owner")
-    assert store.claim(workflow.id, SOURCE + "# changed") is None
+    assert store.claim(workflow.id, SOURCE + "# changed", "here") is None
     assert "w.py  changed" in str(await tools[0]["workflows_list"].call(owner.caller(), {}))
 
 
@@ -70,7 +73,7 @@ async def test_without_a_yes_no_workflow_is_stored(tools: tuple[dict[str, HostTo
         await tool.call(Owner("reject").caller(), tool.check({"file": "w.py"}))
     with pytest.raises(FreeholdError, match="is not a Python file of the workspace"):
         await tool.call(Owner("once").caller(), tool.check({"file": "../../etc/x.py"}))
-    assert WorkflowStore(tools[1], WallClock()).list_workflows() == []
+    assert WorkflowStore(TimelineJournal(tools[1]), WallClock()).list_workflows() == []
 
 
 async def test_a_routine_with_a_workflow_is_bound_to_the_text_that_was_shown(

@@ -95,16 +95,16 @@ async def test_nothing_runs_while_a_workflow_sleeps_asks_or_waits_for_an_event(
     await until(lambda: harness.shape(begun)[1:] == [("2", "ask", "waiting")])
     await until(rests)
     with pytest.raises(FreeholdError, match="not one of the answers"):
-        harness.service.store.answer(begun.id, "2", "perhaps", who="owner")
-    harness.service.store.answer(begun.id, "2", "yes", who="owner")
+        harness.service.store.steps.answer(begun.id, "2", "perhaps", who="owner")
+    harness.service.store.steps.answer(begun.id, "2", "yes", who="owner")
     await until(lambda: harness.shape(begun)[2:] == [("3", "event", "waiting")])
     await until(rests)
     await harness.crash()
-    harness.service.store.signal(begun.id, "org.example.done", {"number": 7}, who="owner")
+    harness.service.store.steps.signal(begun.id, "org.example.done", {"number": 7}, who="owner")
     done = await harness.until(begun, "done", "failed")
     assert (done.state, done.result) == ("done", ["yes", {"number": 7}])
     with pytest.raises(FreeholdError, match="waits for no answer"):
-        harness.service.store.answer(begun.id, "2", "no", who="owner")
+        harness.service.store.steps.answer(begun.id, "2", "no", who="owner")
 
 
 async def test_an_event_that_comes_before_it_is_waited_for_is_not_lost(harness: WorkflowHarness) -> None:
@@ -117,8 +117,8 @@ async def test_an_event_that_comes_before_it_is_waited_for_is_not_lost(harness: 
     )
     await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
     for number in (1, 2):
-        harness.service.store.signal(begun.id, "go.now", number, who="owner")
-    harness.service.store.answer(begun.id, "1", "anything", who="owner")
+        harness.service.store.steps.signal(begun.id, "go.now", number, who="owner")
+    harness.service.store.steps.answer(begun.id, "1", "anything", who="owner")
     assert (await harness.until(begun, "done")).result == [1, 2]
 
 
@@ -144,9 +144,9 @@ async def test_branches_of_a_gather_work_at_once_and_each_keeps_its_own_steps(
     assert asked() == {"a": "1.1.2", "b": "1.2.2"}
     await harness.crash()
     # Answered in the other order: what belongs to what is told by the place.
-    harness.service.store.answer(begun.id, "1.2.2", "second", who="owner")
+    harness.service.store.steps.answer(begun.id, "1.2.2", "second", who="owner")
     await until(lambda: ("1.2.3", "step", "done") in harness.shape(begun))
-    harness.service.store.answer(begun.id, "1.1.2", "first", who="owner")
+    harness.service.store.steps.answer(begun.id, "1.1.2", "first", who="owner")
     done = await harness.until(begun, "done", "failed")
     assert (done.state, done.result) == ("done", ["FIRST", "SECOND", 4])
     for name in ("a", "b"):
@@ -170,7 +170,7 @@ async def test_a_failure_can_be_caught_and_is_the_same_when_the_file_runs_again(
     )
     await until(lambda: harness.shape(begun)[1:] == [("2", "ask", "waiting")])
     assert harness.steps(begun)[0].error == "ValueError: no luck"
-    harness.service.store.answer(begun.id, "2", "yes", who="owner")
+    harness.service.store.steps.answer(begun.id, "2", "yes", who="owner")
     failed = await harness.until(begun, "failed", "done")
     assert str(failed.error).startswith("The command ended with exit code 4")
     assert "StepFailed" in str(failed.output)
@@ -203,7 +203,7 @@ async def test_a_file_that_has_changed_stops_the_workflow(harness: WorkflowHarne
     begun = harness.begin(text)
     await until(lambda: harness.service.store.get(begun.id).state == "waiting")
     harness.write(text + "# changed\n        ")
-    harness.service.store.answer(begun.id, "1", "yes", who="owner")
+    harness.service.store.steps.answer(begun.id, "1", "yes", who="owner")
     stopped = await harness.until(begun, "changed", "done", "failed")
     assert (stopped.state, stopped.error) == ("changed", "w.py is another text than the one that began")
     # The owner decides that the new text goes on with the old answer.
@@ -226,7 +226,7 @@ async def test_steps_that_are_not_those_that_began_stop_the_workflow(harness: Wo
         begun = harness.begin(texts)
         await harness.until(begun, "waiting")
         (workspace / "mode").write_text(mode)
-        harness.service.store.answer(begun.id, "2", "yes", who="owner")
+        harness.service.store.steps.answer(begun.id, "2", "yes", who="owner")
         stopped = await harness.until(begun, "changed", "done", "failed")
         assert stopped.state == "changed"
         assert words in str(stopped.error)
@@ -245,11 +245,11 @@ async def test_a_workflow_that_comes_to_fewer_steps_than_before_stops(
         """
     )
     await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
-    harness.service.store.answer(begun.id, "1", "yes", who="owner")
+    harness.service.store.steps.answer(begun.id, "1", "yes", who="owner")
     await until(lambda: harness.shape(begun)[1:] == [("2", "ask", "waiting")])
     await harness.until(begun, "waiting")
     (workspace / "mode").write_text("two")
-    harness.service.store.answer(begun.id, "2", "yes", who="owner")
+    harness.service.store.steps.answer(begun.id, "2", "yes", who="owner")
     stopped = await harness.until(begun, "changed", "done")
     assert "step 2, ask 'Second?', does not come any more" in str(stopped.error)
 
@@ -332,22 +332,26 @@ async def test_steps_that_are_done_again_count_for_the_budget(harness: WorkflowH
         async def main(data):
             await agent({say({"say": "done"})})
         """,
-        budget=2.0,
+        budget=2.5,
     )
     for times in (1, 2, 3):
         assert (await harness.until(begun, "done", "failed")).cost == pytest.approx(0.75 * times)
         harness.service.store.retry(begun.id, "1", who="owner")
-    failed = await harness.until(begun, "done", "failed")
-    assert failed.state == "failed"
-    assert failed.error is not None
-    assert "budget" in failed.error
+    # The fourth reaches the budget. Whether it is noticed while its agent works or afterwards, there is no fifth.
+    ended = await harness.until(begun, "done", "failed")
+    if ended.state == "done":
+        harness.service.store.retry(begun.id, "1", who="owner")
+        ended = await harness.until(begun, "done", "failed")
+    assert ended.state == "failed"
+    assert ended.error is not None
+    assert "budget" in ended.error
 
 
 async def test_the_journal_is_as_large_as_what_it_has(harness: WorkflowHarness) -> None:
     """What was thrown away for a retry does not count any more."""
 
     def size() -> int:
-        ((size,),) = harness.service.store.timeline.query(
+        ((size,),) = harness.service.journal.timeline.query(
             "SELECT size FROM workflows_workflow WHERE id = ?", (begun.id,)
         )
         return int(size)
@@ -399,7 +403,7 @@ async def test_a_request_of_an_agent_is_refused_when_the_workflow_says_so(harnes
         asks="refuse",
     )
     assert done.state in ("done", "failed")
-    assert harness.service.store.list_open_steps("agent") == []
+    assert harness.service.store.steps.list_open_steps("agent") == []
 
 
 async def test_what_can_never_run_is_refused_before_it_begins(harness: WorkflowHarness) -> None:
@@ -462,7 +466,7 @@ async def test_a_workflow_that_is_retried_at_once_is_not_ended_by_its_last_progr
         harness.service.store.cancel(begun.id, who="owner", reason="test")
         harness.service.store.retry(begun.id, who="owner")
     await until(lambda: harness.shape(begun) == [("1", "ask", "waiting")])
-    harness.service.store.answer(begun.id, "1", "yes", who="owner")
+    harness.service.store.steps.answer(begun.id, "1", "yes", who="owner")
     done = await harness.until(begun, "done", "failed", "changed", "uncertain")
     assert (done.state, done.result) == ("done", "yes")
 

@@ -1,6 +1,7 @@
 """Forks processes that run workflows and are killed at a chosen transaction. Their files run on this machine.
 
 Each line of the input names the home, the number of the transaction, and `before` or `after` its commit; 0 kills nothing.
+A home with a file `postgres` has its journal there: its content is the address. A transaction of either database counts.
 The answer is the exit status of the process, which ends when no workflow is left.
 """
 
@@ -9,19 +10,24 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from tests.agents.session_harness import SessionHarness
 from tests.support.condition import until
 
 from freehold.computer import Computer
+from freehold.observe.secrets import Secret
+from freehold.routines.workflows.journal import Journal, TimelineJournal
+from freehold.routines.workflows.postgres_journal import PostgresJournal, PostgresTransaction
 from freehold.routines.workflows.program import WorkflowProgram, encode_begin, read_runner
 from freehold.routines.workflows.records import Workflow
 from freehold.routines.workflows.service import WorkflowService
 from freehold.timeline import Timeline, Transaction
 
 TIMEOUT = 60.0
+T = TypeVar("T")
 
 
 class LocalProgram:
@@ -56,23 +62,51 @@ async def start_here(workflow: Workflow) -> AsyncIterator[WorkflowProgram]:
         await process.wait()
 
 
-class DyingTimeline(Timeline):
-    """Kills this process at one of its transactions."""
+class Death:
+    """Kills this process before or after the commit of one of its transactions."""
 
     count = 0
-    die_at = 0
+    at = 0
     phase = "before"
 
+    @classmethod
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        DyingTimeline.count += 1
-        is_last = DyingTimeline.count == DyingTimeline.die_at
-        with super().transaction() as tx:
+    def wait(cls, transaction: AbstractContextManager[T]) -> Iterator[T]:
+        cls.count += 1
+        is_last = cls.count == cls.at
+        with transaction as tx:
             yield tx
-            if is_last and DyingTimeline.phase == "before":
+            if is_last and cls.phase == "before":
                 os.kill(os.getpid(), signal.SIGKILL)
         if is_last:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingTimeline(Timeline):
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with Death.wait(super().transaction()) as tx:
+            yield tx
+
+
+class DyingPostgres(PostgresJournal):
+    @contextmanager
+    def commit(self) -> Iterator[PostgresTransaction]:
+        with Death.wait(super().commit()) as tx:
+            yield tx
+
+
+def open_journal(home: Path, timeline: Timeline, *, is_dying: bool = True) -> Journal:
+    """The journal of a home."""
+    if not (home / "postgres").exists():
+        return TimelineJournal(timeline)
+    kind = DyingPostgres if is_dying else PostgresJournal
+    schema = f"w{home.name.replace('-', '_')}"
+    return kind(timeline, {"url": (home / "postgres").read_text(), "schema": schema}, no_secrets, {})
+
+
+def no_secrets(name: str) -> Secret:
+    raise AssertionError(name)
 
 
 async def main(home: Path) -> None:
@@ -84,13 +118,15 @@ async def main(home: Path) -> None:
 
     async with asyncio.TaskGroup() as group:
         await sessions.start(group)
-        timeline = DyingTimeline(home / "timeline.db")
-        service = WorkflowService(sessions.sessions, linger=0.0, start=start_here, read_source=read_source)
-        service.store.timeline = timeline
+        journal = open_journal(home, DyingTimeline(home / "timeline.db"))
+        service = WorkflowService(
+            sessions.sessions, linger=0.0, start=start_here, read_source=read_source, journal=journal
+        )
         running = group.create_task(service.run())
         await service.ready.wait()
         await until(lambda: not service.store.count_states(), TIMEOUT)
         running.cancel()
+        journal.relay()
         await sessions.stop()
 
 
@@ -99,7 +135,7 @@ def serve() -> None:
         home, number, phase = line.split()
         child = os.fork()
         if child == 0:
-            DyingTimeline.die_at, DyingTimeline.phase = int(number), phase
+            Death.at, Death.phase = int(number), phase
             asyncio.run(main(Path(home)))
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

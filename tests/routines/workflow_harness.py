@@ -71,7 +71,7 @@ class WorkflowHarness:
         return await self.until(begun, "done", "failed", "uncertain", "changed", "cancelled")
 
     def steps(self, workflow: Workflow) -> list[WorkflowStep]:
-        return self.service.store.list_steps(workflow.id)
+        return self.service.store.steps.list_steps(workflow.id)
 
     def shape(self, workflow: Workflow) -> list[tuple[str, str, str]]:
         return [(step.place, step.kind, step.state) for step in self.steps(workflow)]

@@ -37,7 +37,7 @@ from freehold.slots.events.contract import (
     ReadEvents,
     ResendDeadLetters,
 )
-from freehold.slots.host import find_contract, list_built
+from freehold.slots.host import list_built, load_contract
 from freehold.slots.memory.contract import (
     ExportMemories,
     ForgetMemory,
@@ -173,8 +173,7 @@ ALL: list[tuple[SlotName, Where]] = [*KEPT, *((name, "off") for name in SLOTS)]
 
 @pytest.mark.parametrize("name", SLOTS)
 def test_every_call_of_a_contract_has_a_sample_and_a_typed_reply(name: SlotName) -> None:
-    contract = find_contract(name)
-    assert contract is not None
+    contract = load_contract(name)
     assert {type(make()) for make in SAMPLES[name]} == set(contract.calls)
     assert len({call.method for call in contract.calls}) == len(contract.calls)
     for call in contract.calls:

@@ -29,7 +29,7 @@ from tests.support.webhook import SECRET, running_webhook
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCall, SlotCaller, SlotError, SlotName
 from freehold.slots import neighbour as neighbour_module
-from freehold.slots import postgres as postgres_module
+from freehold.slots import postgres_connections as postgres_module
 from freehold.slots import slot as slot_module
 from freehold.slots.beads.contract import CreateBead, ListBeads
 from freehold.slots.contract import SlotWrite

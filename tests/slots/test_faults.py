@@ -11,7 +11,7 @@ from tests.support.postgres import PostgresServer
 
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCaller, SlotError
-from freehold.slots import postgres as postgres_slot
+from freehold.slots import postgres_connections as postgres_slot
 from freehold.slots.beads.contract import CreateBead, ListBeads
 from freehold.slots.host import make_slot
 

@@ -25,6 +25,7 @@ def test_a_slot_that_is_off_loads_neither_its_implementation_nor_a_database_clie
     assert not [
         name for name in loaded if name.startswith(("psycopg", "numpy")) or name.endswith((".local", ".external"))
     ]
+    assert not [name for name in loaded if name.endswith(".contract") and name != "freehold.slots.contract"]
     assert "freehold.slots.postgres" not in loaded
     assert "freehold.slots.beads.changes" not in loaded
     assert "freehold.slots.privacy.filter" not in loaded

@@ -364,6 +364,7 @@ async def test_runs_that_a_restart_interrupted_have_ended_with_the_reason_their_
         await until(is_over)
         found = await slot.call(GetRun(run.id), OWNER)
         assert (found.state, found.error, found.added, found.outcome, found.cost) == ("ended", LOST, 1, "pending", 0.5)
+        assert found.lost
         assert (await slot.call(SpawnRun("Do it", key="k"), OWNER)).id == run.id
         assert (await slot.call(TakeChanges(run.id, "merge"), OWNER)).outcome == "merged"
     assert engine_of(bench).opened == 1
@@ -555,15 +556,14 @@ async def test_a_neighbour_that_answers_nonsense_is_unavailable(
         ({"url": "https://example.com/path", "token": "env:T"}, "not the address of a Freehold"),
         ({"url": "https://example.com"}, "token is missing"),
         ({"url": "https://example.com", "token": "env:T", "x": "y"}, "has no x"),
+        ({"url": "neighbour:home", "token": "env:T"}, "requests to a neighbour are signed"),
     ],
     ids=str,
 )
 def test_wrong_settings_of_a_neighbour_are_named(bench: SlotBench, settings: dict[str, str], words: str) -> None:
-    from freehold.slots.orchestrator.neighbour import NeighbourRuns
+    from freehold.slots.orchestrator.external import make_external
     from freehold.slots.settings import ExternalSettings
 
     with pytest.raises(SlotError) as refused:
-        NeighbourRuns(
-            ExternalSettings("orchestrator", settings, {"T": "x"}, bench.place.find_secret), bench.place.timeline
-        )
+        make_external(bench.place, ExternalSettings("orchestrator", settings, {"T": "x"}, bench.place.find_secret))
     assert words in refused.value.message

@@ -61,7 +61,7 @@ async def test_an_answer_that_nobody_has_thought_of_ends_neither_the_slot_nor_it
     monkeypatch.setattr(slot_module, "MAX_RETRY_DELAY", 0.05)
     inner = SurprisingImplementation()
     with Timeline(tmp_path / "timeline.db") as timeline:
-        slot = Slot(CONTRACT, inner, timeline)
+        slot = Slot(CONTRACT.name, lambda: CONTRACT, inner, timeline)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(slot.run())
             await until(lambda: slot.status.state == "unavailable" and inner.works > 1)

@@ -35,7 +35,7 @@ class ChannelInfoBody(BaseModel):
     """
 
     name: str
-    kind: Literal["email", "matrix", "telegram", "webpush"]
+    kind: Literal["email", "matrix", "nostr", "telegram", "webpush"]
     settings: dict[str, Any]
     preferences: ChannelPreferencesBody
     owner: str | None
@@ -94,7 +94,10 @@ class AddChannelBody(RequestBody):
 
 class PairChannelBody(RequestBody):
     address: str | None = Field(
-        default=None, min_length=3, max_length=400, description="Your own address, for Matrix and e-mail."
+        default=None,
+        min_length=3,
+        max_length=400,
+        description="Your own address, for Matrix and e-mail. For Nostr your `npub`, if only that may pair.",
     )
 
 

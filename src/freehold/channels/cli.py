@@ -1,7 +1,5 @@
 """`freehold channels`."""
 
-import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,15 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from freehold.channels.contract import TELLS
-from freehold.cli._options import home_option, json_option
+from freehold.cli._home_files import read_manifest
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
 if TYPE_CHECKING:
     from freehold.client._sync.freehold import SyncFreehold
-    from freehold.client.channel_models import ChannelInfo
+    from freehold.client.models import ApiModel
 
-_KINDS = ("email", "matrix", "telegram")
+_KINDS = ("email", "matrix", "nostr", "telegram")
+CHANNEL = "freehold.client.channel_models:ChannelInfo"
 
 
 @contextmanager
@@ -26,13 +27,12 @@ def _open_client(home: Home) -> "Iterator[SyncFreehold]":
     from freehold.cli._temporary_token import temporary_token
     from freehold.client import Freehold
     from freehold.identity.tokens import ApiTokens
-    from freehold.manifest import load_manifest
 
     if not home.identity.exists():
         raise FreeholdError(
             "keeper.not-running", f"Freehold has never run in {home.root}", hint="Start it: freehold up"
         )
-    manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
+    manifest = read_manifest(home)
     with (
         ApiTokens(home.identity, owner=manifest.owner.did) as tokens,
         temporary_token(tokens, "channels", "admin") as secret,
@@ -43,12 +43,12 @@ def _open_client(home: Home) -> "Iterator[SyncFreehold]":
 
 @click.group(invoke_without_command=True)
 @home_option
-@json_option
+@json_option(JsonOutput(CHANNEL, "list"))
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool) -> None:
-    """Be reached away from the control center: e-mail, Telegram, Matrix, and push messages of the browser.
+    """Be reached away from the control center.
 
-    Push messages are turned on in the page Channels. Freehold must run.
+    By e-mail, Telegram, Matrix, Nostr, and push messages of the browser. Push messages are turned on in the page Channels. Freehold must run.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
 
 @command.command("list")
 @home_option
-@json_option
+@json_option(JsonOutput(CHANNEL, "list"))
 def list_channels(home: Home, as_json: bool) -> None:
     """List the channels, with what is wrong with them."""
     _list(home, as_json)
@@ -77,7 +77,7 @@ def list_channels(home: Home, as_json: bool) -> None:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; repeat it for several.")
 @click.option("--no-secret", is_flag=True, help="It has no token or password: a mail server on this machine.")
 @home_option
-@json_option
+@json_option(JsonOutput(CHANNEL))
 def add(kind: str, name: str | None, settings: tuple[str, ...], no_secret: bool, home: Home, as_json: bool) -> None:
     """Add a channel. Its token or password is read without being shown, and kept in the vault.
 
@@ -85,10 +85,11 @@ def add(kind: str, name: str | None, settings: tuple[str, ...], no_secret: bool,
     The settings are:
       email     server, port, security (tls, starttls, none), user, sender
       matrix    homeserver
+      nostr     none, and no secret: it uses the key and the relays of [mesh]
       telegram  none
     """
     given = dict(_read_setting(one) for one in settings)
-    secret = None if no_secret else click.prompt("Token or password", hide_input=True, err=True)
+    secret = None if no_secret or kind == "nostr" else click.prompt("Token or password", hide_input=True, err=True)
     with _open_client(home) as client:
         made = client.channels.add(kind, given, name=name, secret=secret)
     _show(made, as_json, f"Added {made.name}. Now pair it with you: freehold channels pair {made.name}")
@@ -96,15 +97,19 @@ def add(kind: str, name: str | None, settings: tuple[str, ...], no_secret: bool,
 
 @command.command()
 @click.argument("channel")
-@click.option("--address", metavar="ADDRESS", help="Your own address, for Matrix and e-mail.")
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Your own address, for Matrix and e-mail; for Nostr your npub, if only that may pair.",
+)
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.channel_models:ChannelPairing"))
 def pair(channel: str, address: str | None, home: Home, as_json: bool) -> None:
     """Pair a channel with you, by a code that is good once and for ten minutes."""
     with _open_client(home) as client:
         offer = client.channels.pair(channel, address)
         if as_json:
-            click.echo(offer.model_dump_json())
+            echo_json(offer.model_dump())
             return
         click.echo(f"{offer.words}.")
         if offer.link is not None:
@@ -117,12 +122,12 @@ def pair(channel: str, address: str | None, home: Home, as_json: bool) -> None:
 @command.command()
 @click.argument("channel")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.channel_models:ChannelTest"))
 def test(channel: str, home: Home, as_json: bool) -> None:
     """Send a message now, and wait until the channel has it."""
     with _open_client(home) as client:
         sent = client.channels.test(channel)
-    click.echo(sent.model_dump_json() if as_json else f"{channel} has taken a message for you.")
+    _show(sent, as_json, f"{channel} has taken a message for you.")
 
 
 @command.command("set")
@@ -133,7 +138,7 @@ def test(channel: str, home: Home, as_json: bool) -> None:
 @click.option("--batch", type=click.IntRange(0, 86_400), help="Seconds for which news is collected.")
 @click.option("--words/--no-words", default=None, help="Whether messages have the words of agents.")
 @home_option
-@json_option
+@json_option(JsonOutput(CHANNEL))
 def set_preferences(
     channel: str,
     tells: tuple[str, ...],
@@ -171,19 +176,19 @@ def set_preferences(
 @command.command()
 @click.argument("channel")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.channel_models:ChannelRemoved"))
 def remove(channel: str, home: Home, as_json: bool) -> None:
     """Remove a channel with its secret and everything that waits for it."""
     with _open_client(home) as client:
         removed = client.channels.remove(channel)
-    click.echo(removed.model_dump_json() if as_json else f"Removed {removed.name}.")
+    _show(removed, as_json, f"Removed {removed.name}.")
 
 
 def _list(home: Home, as_json: bool) -> None:
     with _open_client(home) as client:
         found = client.channels.list()
     if as_json:
-        click.echo(json.dumps([one.model_dump(mode="json") for one in found]))
+        echo_json([one.model_dump() for one in found])
         return
     for one in found:
         state = (
@@ -203,5 +208,8 @@ def _read_setting(text: str) -> tuple[str, str | int]:
     return key, int(value) if key == "port" and value.isdecimal() and len(value) < 6 else value
 
 
-def _show(made: "ChannelInfo", as_json: bool, words: str) -> None:
-    click.echo(made.model_dump_json() if as_json else words)
+def _show(reply: "ApiModel", as_json: bool, words: str) -> None:
+    if as_json:
+        echo_json(reply.model_dump())
+    else:
+        click.echo(words)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
-ChannelKind = Literal["email", "matrix", "telegram", "webpush"]
+ChannelKind = Literal["email", "matrix", "nostr", "telegram", "webpush"]
 Tell = Literal["needs_you", "finished", "failed", "budget", "routine"]
 TELLS: tuple[Tell, ...] = ("needs_you", "finished", "failed", "budget", "routine")
 """What the owner can be told of."""

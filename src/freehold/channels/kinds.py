@@ -16,13 +16,21 @@ if TYPE_CHECKING:
     from freehold.channels.contract import OwnerChannel
     from freehold.channels.store import ChannelRow
     from freehold.channels.subscriptions import PushSubscriptions
+    from freehold.gateway.direct_messages import DirectMessageBox
 
 FindSecret = Callable[[], Secret]
 """The channel's secret of the vault. Blocking. Raises FreeholdError."""
 
-KINDS: tuple[ChannelKind, ...] = ("email", "matrix", "telegram", "webpush")
+KINDS: tuple[ChannelKind, ...] = ("email", "matrix", "nostr", "telegram", "webpush")
 NEEDS_SECRET: frozenset[ChannelKind] = frozenset({"matrix", "telegram"})
-_LIMITS: Mapping[ChannelKind, int] = {"email": 50_000, "matrix": 16_000, "telegram": 4096, "webpush": 900}
+# An encrypted message of Nostr is at most 40 kB, of which one letter may take six bytes.
+_LIMITS: Mapping[ChannelKind, int] = {
+    "email": 50_000,
+    "matrix": 16_000,
+    "nostr": 5_000,
+    "telegram": 4096,
+    "webpush": 900,
+}
 _ADDRESS = re.compile(r"[^\s@<>(),;:\"\\\[\]]{1,64}@[A-Za-z0-9.-]{1,255}", re.ASCII)
 
 
@@ -33,7 +41,7 @@ def max_text(kind: ChannelKind) -> int:
 
 def receives(kind: ChannelKind) -> bool:
     """Whether the owner can answer through it."""
-    return kind in ("matrix", "telegram")
+    return kind in ("matrix", "nostr", "telegram")
 
 
 def _check_server(address: str) -> str:
@@ -89,6 +97,10 @@ class TelegramSettings(_Settings):
     _server = field_validator("api")(_check_server)
 
 
+class NostrSettings(_Settings):
+    """None: key and relays are those of the mesh."""
+
+
 class WebPushSettings(_Settings):
     """None: the keys are made at first use."""
 
@@ -96,6 +108,7 @@ class WebPushSettings(_Settings):
 SETTINGS: Mapping[ChannelKind, type[_Settings]] = {
     "email": EmailSettings,
     "matrix": MatrixSettings,
+    "nostr": NostrSettings,
     "telegram": TelegramSettings,
     "webpush": WebPushSettings,
 }
@@ -122,7 +135,9 @@ def read_settings(kind: ChannelKind, given: Mapping[str, Any]) -> dict[str, Any]
         ) from None
 
 
-def make_channel(row: "ChannelRow", secret: FindSecret, subscriptions: "PushSubscriptions") -> "OwnerChannel":
+def make_channel(
+    row: "ChannelRow", secret: FindSecret, subscriptions: "PushSubscriptions", messages: "DirectMessageBox"
+) -> "OwnerChannel":
     """The code of a kind is loaded when a channel of it is used."""
     if row.kind == "email":
         from freehold.channels.mail import MailChannel
@@ -132,6 +147,10 @@ def make_channel(row: "ChannelRow", secret: FindSecret, subscriptions: "PushSubs
         from freehold.channels.matrix import MatrixChannel
 
         return MatrixChannel(MatrixSettings.model_validate(row.settings), secret)
+    if row.kind == "nostr":
+        from freehold.channels.nostr import NostrChannel
+
+        return NostrChannel(messages)
     if row.kind == "telegram":
         from freehold.channels.telegram import TelegramChannel
 

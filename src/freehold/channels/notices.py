@@ -21,6 +21,8 @@ KINDS = (
     "egress.question_asked",
     "turn.ended",
     "models.budget_reached",
+    "backup.failed",
+    "mesh.registration_changed",
     "routine.run_done",
     "routine.run_failed",
     "routine.run_uncertain",
@@ -128,9 +130,26 @@ class NoticeWriter:
             words = f"The limit {data.get('limit')} of {data.get('scope')} is reached: {data.get('spent')} of {data.get('of')}."
             link = f"{self._base_url}/settings/budgets"
             return Notice("budget", "A budget is reached", link, (show_title(words, self._mask),))
+        if event.kind == "backup.failed":
+            line = show_title(str(data.get("message")), self._mask)
+            return Notice("failed", "Backups fail", f"{self._base_url}/backup", (line,))
+        if event.kind == "mesh.registration_changed":
+            return self._describe_registration(event)
         if event.kind in _WORKFLOW_WORDS:
             return self._describe_workflow(event)
         return self._describe_routine(event)
+
+    def _describe_registration(self, event: TimelineEvent) -> Notice | None:
+        """Only when the host has evicted this Freehold. One that is away for a while is not worth a message."""
+        if event.data.get("state") != "evicted":
+            return None
+        host = show_title(str(event.data.get("host")), self._mask)
+        return Notice(
+            "failed",
+            f"{host} no longer knows this Freehold",
+            f"{self._base_url}/neighbours",
+            ("It goes on with what freehold.toml says. Pair again to use what that host gave.",),
+        )
 
     def _describe_workflow(self, event: TimelineEvent) -> Notice | None:
         """A question, and the end of a workflow that no routine has begun and that has something to report."""

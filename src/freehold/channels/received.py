@@ -64,6 +64,16 @@ class ReceivedMessages:
             )
         return refused
 
+    def note_code(self, channel: str, remote: str) -> None:
+        """The message that paired the channel. Where messages come again it must not be carried out as one."""
+        with self._timeline.transaction() as tx:
+            tx.execute(
+                "INSERT INTO channels_received (channel, remote, number, at, state, message)"
+                " SELECT ?, ?, coalesce(max(number), 0) + 1, ?, 'done', '' FROM channels_received WHERE channel = ?"
+                " ON CONFLICT DO NOTHING",
+                (channel, remote, self._clock(), channel),
+            )
+
     def is_known(self, channel: str, remote: str) -> bool:
         return bool(
             self._timeline.query("SELECT 1 FROM channels_received WHERE channel = ? AND remote = ?", (channel, remote))

@@ -84,6 +84,7 @@ class ChannelReception:
             if OwnerAddress(message.sender, message.chat) == self._row.owner:
                 ours.append(message)
             elif pairs and await self._is_code(message):
+                await asyncio.to_thread(self._received.note_code, self._row.name, message.id)
                 is_paired = True
             else:
                 strangers += 1

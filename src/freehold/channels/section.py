@@ -7,7 +7,7 @@ from freehold.manifest.units import Bytes
 
 
 class ChannelsSection(Section):
-    """E-mail, Telegram, Matrix and Web Push. None is used until you add it: `freehold channels add`."""
+    """E-mail, Telegram, Matrix, Nostr and Web Push. None is used until you add it: `freehold channels add`."""
 
     enabled: bool = Field(default=True, description="Whether channels are used at all.")
     prompts: bool = Field(

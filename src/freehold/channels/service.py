@@ -262,7 +262,8 @@ class ChannelService:
             await asyncio.sleep(RESTART_DELAY)
 
     def _make(self, row: ChannelRow) -> OwnerChannel:
-        return make_channel(row, partial(self._vault.get, secret_name(row.name)), self.subscriptions)
+        messages = self._context.services.direct_messages
+        return make_channel(row, partial(self._vault.get, secret_name(row.name)), self.subscriptions, messages)
 
     def _link(self, session: str | None) -> str:
         base = self._context.services.base_url

@@ -1,22 +1,26 @@
 """`freehold routines`."""
 
-import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from freehold.cli._options import home_option, json_option, require_home
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option, require_home
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.routines.records import RoutineRun, RoutineState, RunMark
+from freehold.routines.rules import TriggerKind
 from freehold.routines.section import RoutineSection
+from freehold.strict_json import EpochSeconds
 
 if TYPE_CHECKING:
-    from freehold.routines.records import Routine, RoutineRun, RunMark
+    from freehold.routines.records import Routine
     from freehold.routines.routine_store import RoutineStore
     from freehold.routines.run_store import RunStore
 
@@ -27,6 +31,33 @@ _MARKS = {
     "due": "…",
 }  # fmt: skip
 name_argument = click.argument("name", metavar="NAME")
+
+
+@dataclass(frozen=True)
+class ListedRoutine:
+    """`settings` are the keys that are not at their defaults, and `recent` its last runs, the newest first."""
+
+    name: str
+    source: str
+    state: RoutineState
+    reason: str | None
+    trigger: TriggerKind
+    next: EpochSeconds | None
+    settings: Mapping[str, Any]
+    recent: tuple[RunMark, ...]
+
+
+@dataclass(frozen=True)
+class ShownRoutine(ListedRoutine):
+    """`times` are the next ones at which it begins."""
+
+    times: tuple[datetime, ...]
+
+
+@dataclass(frozen=True)
+class MadeWebhook:
+    url: str
+    secret: str
 
 
 @contextmanager
@@ -50,7 +81,7 @@ def _open(home: Home) -> "Iterator[RunStore]":
 
 @click.group(invoke_without_command=True)
 @home_option
-@json_option
+@json_option(JsonOutput(ListedRoutine, "list"))
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     """Work that begins without you: at times, or when something happens.
@@ -72,7 +103,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
 
 @command.command("list")
 @home_option
-@json_option
+@json_option(JsonOutput(ListedRoutine, "list"))
 def list_(home: Home, as_json: bool) -> None:
     """List the routines, with their next time and the last runs, the newest first.
 
@@ -88,7 +119,7 @@ def _list(home: Home, as_json: bool) -> None:
         found = _read_all(runs.routines)
         strips = {one.name: runs.list_marks(one.name, STRIP) for one in found}
     if as_json:
-        click.echo(json.dumps([_as_json(one, strips[one.name]) for one in found]))
+        echo_json([_describe_routine(one, strips[one.name]) for one in found])
         return
     for one in found:
         click.echo(_line(one, strips[one.name]))
@@ -106,7 +137,7 @@ def _read_all(routines: "RoutineStore") -> "list[Routine]":
 @command.command()
 @name_argument
 @home_option
-@json_option
+@json_option(JsonOutput(ShownRoutine))
 def show(name: str, home: Home, as_json: bool) -> None:
     """Show a routine: its keys, its next ten times, and its last runs.
 
@@ -122,8 +153,7 @@ def show(name: str, home: Home, as_json: bool) -> None:
         last = next(iter(runs.list_runs(name, limit=1)), None)
         times = plan_times(routine.spec, runs.routines.clock, SHOWN_TIMES)
     if as_json:
-        shown = [moment.isoformat() for moment in times]
-        click.echo(json.dumps({**_as_json(routine, recent), "times": shown}))
+        echo_json(ShownRoutine(**vars(_describe_routine(routine, recent)), times=tuple(times)))
         return
     click.echo(_line(routine, recent))
     if routine.reason is not None:
@@ -200,7 +230,7 @@ def add(name: str, replace: bool, dry_run: bool, home: Home, **given: Any) -> No
 @name_argument
 @click.option("--text", metavar="TEXT", help="What the run is told, as data.")
 @home_option
-@json_option
+@json_option(JsonOutput(RoutineRun))
 def run(name: str, text: str | None, home: Home, as_json: bool) -> None:
     """Begin a run now, also of a routine that is paused. If Freehold does not run, it begins when it does.
 
@@ -214,7 +244,10 @@ def run(name: str, text: str | None, home: Home, as_json: bool) -> None:
         data = {} if text is None else {"text": text}
         made = runs.trigger(name, MANUAL + secrets.token_hex(8), data, who="owner")
     assert made is not None  # its cause is new
-    click.echo(json.dumps(_run_as_json(made)) if as_json else f"The run {made.id} of {name} is due.")
+    if as_json:
+        echo_json(made)
+    else:
+        click.echo(f"The run {made.id} of {name} is due.")
 
 
 @command.command()
@@ -266,7 +299,7 @@ def remove(name: str, home: Home) -> None:
 @click.argument("name", metavar="NAME", required=False)
 @click.option("--count", "-n", type=click.IntRange(1, 500), default=30, show_default=True, help="How many at most.")
 @home_option
-@json_option
+@json_option(JsonOutput(RoutineRun, "list"))
 def log(name: str | None, count: int, home: Home, as_json: bool) -> None:
     """Show the last runs, the newest first.
 
@@ -277,7 +310,7 @@ def log(name: str | None, count: int, home: Home, as_json: bool) -> None:
     with _open(home) as runs:
         found = runs.list_runs(name, limit=count)
     if as_json:
-        click.echo(json.dumps([_run_as_json(one) for one in found]))
+        echo_json(found)
         return
     for one in found:
         cost = "" if one.cost is None else f"  {one.cost:.4f}"
@@ -291,7 +324,7 @@ def log(name: str | None, count: int, home: Home, as_json: bool) -> None:
 @command.command()
 @name_argument
 @home_option
-@json_option
+@json_option(JsonOutput(MadeWebhook))
 def webhook(name: str, home: Home, as_json: bool) -> None:
     """Make a new secret for the signed requests of a routine, and show it once. The one before no longer works.
 
@@ -312,7 +345,7 @@ def webhook(name: str, home: Home, as_json: bool) -> None:
     Vault(home.vault).set(secret_name(name), secret)
     address = f"{control_center_url(gateway.port, gateway.public_url)}/v1/hooks/{name}"
     if as_json:
-        click.echo(json.dumps({"url": address, "secret": secret}))
+        echo_json(MadeWebhook(address, secret))
     else:
         click.echo(f"POST {address}\nsigned as Standard Webhooks describes it, with the secret\n{secret}")
 
@@ -338,18 +371,14 @@ def _visible(text: str, *, lines: bool = False) -> str:
     return make_visible(text, lines=lines)
 
 
-def _as_json(routine: "Routine", recent: "list[RunMark]") -> dict[str, Any]:
-    return {
-        "name": routine.name,
-        "source": routine.source,
-        "state": routine.state,
-        "reason": routine.reason,
-        "trigger": routine.trigger,
-        "next": routine.next,
-        "settings": routine.spec.model_dump(mode="json", exclude_defaults=True),
-        "recent": [vars(mark) for mark in recent],
-    }
-
-
-def _run_as_json(run: "RoutineRun") -> dict[str, Any]:
-    return {**vars(run), "data": dict(run.data)}
+def _describe_routine(routine: "Routine", recent: "list[RunMark]") -> ListedRoutine:
+    return ListedRoutine(
+        routine.name,
+        routine.source,
+        routine.state,
+        routine.reason,
+        routine.trigger,
+        routine.next,
+        routine.spec.model_dump(mode="json", exclude_defaults=True),
+        tuple(recent),
+    )

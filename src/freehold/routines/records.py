@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from freehold.routines.rules import TriggerKind, WorkKind, trigger_of
 from freehold.routines.section import RoutineSection
+from freehold.strict_json import EpochSeconds
 
 RoutineState = Literal["on", "paused", "over"]
 """`over`: its only time has passed."""
@@ -38,9 +39,9 @@ class Routine:
     source: str
     state: RoutineState
     reason: str | None
-    next: float | None
+    next: EpochSeconds | None
     zone: str
-    created: float
+    created: EpochSeconds
     failures: int
     session: str | None
 
@@ -61,13 +62,13 @@ class RoutineRun:
     id: str
     routine: str
     cause: str
-    due: float
-    begin: float
+    due: EpochSeconds
+    begin: EpochSeconds
     held: bool
     state: RoutineRunState
     attempt: int
-    started: float | None
-    finished: float | None
+    started: EpochSeconds | None
+    finished: EpochSeconds | None
     session: str | None
     turn: int | None
     cost: float | None
@@ -89,7 +90,7 @@ class RunMark:
 
     id: str
     state: RoutineRunState
-    due: float
+    due: EpochSeconds
     cost: float | None
     quiet: bool
 

@@ -3,7 +3,6 @@
 import json
 from contextlib import suppress
 
-from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 from freehold.routines.records import Routine, RoutineRun
 from freehold.routines.run_store import RunEnd
@@ -19,11 +18,11 @@ class WorkflowWork:
     async def begin(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
         spec = routine.spec
         assert spec.workflow is not None
-        await self._workflows.ready.wait()
+        await self._workflows.wait_ready()
         order = WorkflowOrder(spec.workflow, run.data, spec.budget, spec.asks, spec.sha256, run.id)
         order = self._workflows.complete_order(order)
         who, id = f"routine:{routine.name}", workflow_id(run)
-        await run_blocking(lambda: self._workflows.store.add(order, who=who, id=id))
+        await self._workflows.store.journal.run(lambda: self._workflows.store.add(order, who=who, id=id))
         return None
 
     async def recover(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
@@ -42,15 +41,15 @@ class WorkflowWork:
         return RunEnd(state, error=found.error, cost=found.cost)  # type: ignore[arg-type] # one of the states of a run
 
     async def measure_cost(self, run: RoutineRun) -> float | None:
-        return await run_blocking(self._workflows.store.sum_cost, workflow_id(run))
+        return await self._workflows.store.journal.run(self._workflows.store.sum_cost, workflow_id(run))
 
     async def stop(self, run: RoutineRun, reason: str) -> None:
         with suppress(FreeholdError):
             await self._workflows.cancel(workflow_id(run), f"routine:{run.routine}", reason)
 
     async def _find(self, run: RoutineRun) -> Workflow | None:
-        await self._workflows.ready.wait()
-        return await run_blocking(self._workflows.store.find, workflow_id(run))
+        await self._workflows.wait_ready()
+        return await self._workflows.store.journal.run(self._workflows.store.find, workflow_id(run))
 
 
 def workflow_id(run: RoutineRun) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx2
 
+from freehold.tls_trust import trust_system
+
 # It would write the address of every request into the log, and some addresses have a token in them.
 logging.getLogger("httpx2").setLevel(logging.WARNING)
 
@@ -16,7 +18,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
     """Ends an answer that is longer than `max_bytes`, or that would have to be unpacked, with a ReadError."""
 
     def __init__(self, max_bytes: int, limits: httpx2.Limits = DEFAULT_LIMITS) -> None:
-        super().__init__(limits=limits)
+        super().__init__(limits=limits, verify=trust_system())
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

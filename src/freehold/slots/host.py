@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from freehold.observe.secrets import Secret
 from freehold.slots.contract import SLOT_NAMES, FilteredImplementation, SlotContract, SlotImplementation, SlotName
 from freehold.slots.errors import SlotError
 from freehold.slots.off import OffSlot
+from freehold.slots.paired import PairedFreeholds
 from freehold.slots.settings import ExternalSettings
 from freehold.slots.slot import Slot
 from freehold.timeline import Timeline
@@ -44,6 +46,7 @@ class SlotPlace:
     embed: "EmbedTexts | None" = None
     """Asks a model provider for vectors of texts. None where no model gateway runs."""
     engine: EngineBox = field(default_factory=EngineBox)
+    paired: PairedFreeholds = field(default_factory=PairedFreeholds)
 
 
 def read_section(manifest: Manifest, name: SlotName) -> SlotSection:
@@ -59,10 +62,10 @@ def load_part(name: SlotName, module: str, part: str) -> Any:
     return getattr(import_module(f"freehold.slots.{name}.{module}"), part)
 
 
-def find_contract(name: SlotName) -> SlotContract | None:
-    """The contract of a slot; None for one that this version does not have yet."""
+def load_contract(name: SlotName) -> SlotContract:
+    """The contract of a slot. One that this version does not have yet has no calls."""
     if name not in BUILT:
-        return None
+        return SlotContract(name, 0, ())
     contract: SlotContract = load_part(name, "contract", "CONTRACT")
     return contract
 
@@ -82,14 +85,13 @@ def make_external(name: SlotName, place: SlotPlace, values: Mapping[str, str]) -
 
 
 def _settings(name: SlotName, place: SlotPlace, values: Mapping[str, str]) -> ExternalSettings:
-    return ExternalSettings(name, values, place.environ, place.find_secret)
+    return ExternalSettings(name, values, place.environ, place.find_secret, place.paired)
 
 
 def make_slot(name: SlotName, section: SlotSection, place: SlotPlace) -> Slot:
     """The slot as the manifest wants it. What an implementation needs is imported only when it is chosen."""
-    contract = find_contract(name) or SlotContract(name, 0, ())
     implementation, privacy = _choose(name, section, place), _make_filter(name, section, place)
-    slot = Slot(contract, implementation, place.timeline, privacy=privacy)
+    slot = Slot(name, partial(load_contract, name), implementation, place.timeline, privacy=privacy)
     if privacy is not None and isinstance(implementation, FilteredImplementation):
         implementation.filter_by(slot.clean_leaving)
     return slot
@@ -106,7 +108,7 @@ def _make_filter(name: SlotName, section: SlotSection, place: SlotPlace) -> "Pri
 
 
 def _choose(name: SlotName, section: SlotSection, place: SlotPlace) -> SlotImplementation:
-    if section.mode == "off" or find_contract(name) is None:
+    if section.mode == "off" or name not in BUILT:
         return OffSlot(name)
     try:
         if section.mode == "local":
@@ -143,6 +145,7 @@ class SlotHost:
 
     def __init__(self, manifest: Manifest, place: SlotPlace) -> None:
         self.engine = place.engine
+        self.paired = place.paired
         self._slots = {name: make_slot(name, read_section(manifest, name), place) for name in SLOT_NAMES}
 
     def get(self, name: SlotName) -> Slot:
@@ -174,6 +177,10 @@ async def open_slot(name: SlotName, manifest: Manifest, place: SlotPlace) -> Asy
 
 
 def make_place(
-    home: Home, timeline: Timeline, find_secret: Callable[[str], Secret], embed: "EmbedTexts | None" = None
+    home: Home,
+    timeline: Timeline,
+    find_secret: Callable[[str], Secret],
+    embed: "EmbedTexts | None" = None,
+    paired: PairedFreeholds | None = None,
 ) -> SlotPlace:
-    return SlotPlace(home, timeline, find_secret, os.environ, embed)
+    return SlotPlace(home, timeline, find_secret, os.environ, embed, paired=paired or PairedFreeholds())

@@ -8,8 +8,10 @@ from typing import Any
 
 import httpx2
 
+from freehold.errors import FreeholdError
 from freehold.slots.bounded_http import make_client
 from freehold.slots.errors import SlotError, SlotProblem, slot_unavailable
+from freehold.slots.paired import PAIRED, PairedFreehold
 from freehold.slots.settings import ExternalSettings
 
 TIMEOUT = 8.0
@@ -31,18 +33,30 @@ _INVALID_STATUS = (400, 413, 422)
 
 
 class NeighbourApi:
-    """Requests with a token of the other Freehold. Everything that goes wrong is a `SlotError` of the slot."""
+    """Requests to the other Freehold: with a token of it, or signed when it is paired.
 
-    def __init__(self, settings: ExternalSettings) -> None:
+    Everything that goes wrong is a `SlotError` of the slot.
+    """
+
+    def __init__(self, settings: ExternalSettings, *more_settings: str) -> None:
         self._slot = settings.slot
         where = f"slots.{settings.slot}.settings"
-        settings.require_known("url", "token", "privacy")
+        settings.require_known("url", "token", "privacy", *more_settings)
         self.url = settings.require("url").rstrip("/")
+        self._paired = settings.paired
+        self._name: str | None = None
+        self._http: httpx2.AsyncClient | None = None
+        self._headers: dict[str, str] = {}
+        if self.url.lower().startswith(PAIRED):
+            self._name = self.url[len(PAIRED) :]
+            if settings.find("token") is not None:
+                raise settings.wrong(f"{where}.token is of no use: requests to a neighbour are signed", "Remove it")
+            return
         parts = _read_address(self.url)
         if parts is None:
             raise settings.wrong(
                 f"{where}.url is not the address of a Freehold",
-                'url = "https://freehold.example.com"',
+                'url = "https://freehold.example.com", or "neighbour:NAME"',
             )
         if parts.scheme == "http" and parts.host not in HERE:
             raise settings.wrong(f"{where}.url is not encrypted", "Use https beyond this machine")
@@ -50,15 +64,12 @@ class NeighbourApi:
         if token is None:
             raise settings.wrong(f"{where}.token is missing", 'token = "secret:NAME"')
         self._headers = {"authorization": f"Bearer {token.reveal()}"}
-        self._http: httpx2.AsyncClient | None = None
 
     def open(self) -> None:
         """Idempotent. Nothing is sent yet."""
         if self._http is None:
             limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS)
-            self._http = make_client(
-                MAX_REPLY, limits=limits, base_url=self.url, headers=self._headers, timeout=TIMEOUT
-            )
+            self._http = make_client(MAX_REPLY, limits=limits, headers=self._headers, timeout=TIMEOUT)
 
     async def close(self) -> None:
         """Idempotent."""
@@ -80,30 +91,78 @@ class NeighbourApi:
 
         `seconds`: how long the answer may take, where that is longer than usual.
         """
-        allowed = seconds or TIMEOUT
-        if self._http is None:
-            raise slot_unavailable(self._slot, "it is not connected")
         params = {name: value for name, value in (query or {}).items() if value is not None}
         headers = {} if actor is None else {ACTOR_HEADER: actor}
         content = None
         if body is not None:
             content, headers["content-type"] = self._write(body), "application/json"
+        answer = await self._exchange(method, path, content, params, headers, seconds or TIMEOUT)
+        found = _read_json(answer)
+        if answer.is_success and isinstance(found, dict):
+            return found
+        raise self._read_error(answer.status_code, found)
+
+    async def transfer(
+        self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> httpx2.Response:
+        """A request whose body and answer are bytes. Its status is one of success, or 304."""
+        answer = await self._exchange(method, path, content, {}, headers or {}, TIMEOUT)
+        if not answer.is_success and answer.status_code != 304:
+            raise self._read_error(answer.status_code, _read_json(answer))
+        return answer
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        params: Mapping[str, Any],
+        headers: Mapping[str, str],
+        allowed: float,
+    ) -> httpx2.Response:
+        if self._http is None:
+            raise slot_unavailable(self._slot, "it is not connected")
         try:
             async with asyncio.timeout(allowed):
-                answer = await self._http.request(
-                    method, path, content=content, params=params, headers=headers, timeout=allowed
-                )
+                return await self._request(self._http, method, path, content, params, headers, allowed)
         except (httpx2.HTTPError, OSError, TimeoutError) as error:
             raise slot_unavailable(self._slot, (str(error) or type(error).__name__).splitlines()[0][:200]) from error
         except UnicodeEncodeError:
             raise self._not_storable() from None
+
+    async def _request(
+        self,
+        http: httpx2.AsyncClient,
+        method: str,
+        path: str,
+        content: bytes | None,
+        params: Mapping[str, Any],
+        headers: Mapping[str, str],
+        allowed: float,
+    ) -> httpx2.Response:
+        paired = self._find_paired()
+        base = self.url if paired is None else paired.url
+        for is_last in (False, True):
+            request = http.build_request(
+                method, base + path, content=content, params=params, headers=headers, timeout=allowed
+            )
+            if paired is not None:
+                request.headers["authorization"] = paired.sign(method, str(request.url), content or b"")
+            answer = await http.send(request)
+            now = answer.headers.get("freehold-time") if answer.status_code == 401 else None
+            if is_last or paired is None or now is None or not paired.correct_clock(now):
+                return answer
+        raise AssertionError("the last try returns")
+
+    def _find_paired(self) -> PairedFreehold | None:
+        if self._name is None:
+            return None
+        if self._paired.find is None:
+            raise slot_unavailable(self._slot, "only a running Freehold whose mesh is on can ask a neighbour")
         try:
-            found = answer.json()
-        except (ValueError, RecursionError):
-            found = None
-        if answer.is_success and isinstance(found, dict):
-            return found
-        raise self._read_error(answer.status_code, found)
+            return self._paired.find(self._name)
+        except FreeholdError as error:
+            raise slot_unavailable(self._slot, error.message) from None
 
     def wrong_reply(self, error: Exception) -> SlotError:
         """For an answer that does not have the shape that it should have."""
@@ -131,7 +190,20 @@ class NeighbourApi:
             problem = "invalid"
         if problem is None:
             return slot_unavailable(self._slot, message or code[:100])
-        return SlotError(self._slot, problem, message, hint=hint)
+        return SlotError(self._slot, problem, message, hint=hint, kind="precondition" if status == 412 else None)
+
+
+def _read_json(answer: httpx2.Response) -> Any:
+    """None for anything else."""
+    try:
+        return answer.json()
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_paired(url: str) -> bool:
+    """Whether the address of a slot names a neighbour."""
+    return url.lower().startswith(PAIRED)
 
 
 def _read_address(url: str) -> httpx2.URL | None:

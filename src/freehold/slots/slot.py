@@ -7,6 +7,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from freehold.errors import FreeholdError
@@ -20,6 +21,7 @@ from freehold.slots.contract import (
     SlotCaller,
     SlotContract,
     SlotImplementation,
+    SlotName,
     SlotWrite,
     WorkingImplementation,
 )
@@ -61,7 +63,8 @@ class Slot:
 
     def __init__(
         self,
-        contract: SlotContract,
+        name: SlotName,
+        load_contract: Callable[[], SlotContract],
         implementation: SlotImplementation,
         timeline: Timeline,
         *,
@@ -69,7 +72,8 @@ class Slot:
         clock: Callable[[], float] = time.time,
         privacy: "PrivacyFilter | None" = None,
     ) -> None:
-        self.contract = contract
+        self.name = name
+        self._load_contract = load_contract
         self.implementation = implementation.kind
         self._inner = implementation
         self._privacy = privacy
@@ -91,9 +95,10 @@ class Slot:
             "freehold_slot_call_seconds", "How long calls of slots took.", ["slot", "method", "implementation"]
         )
 
-    @property
-    def name(self) -> str:
-        return self.contract.name
+    @cached_property
+    def contract(self) -> SlotContract:
+        """Loaded when somebody asks for it: that of a slot that is off is never needed."""
+        return self._load_contract()
 
     @property
     def status(self) -> SlotStatus:
@@ -173,7 +178,7 @@ class Slot:
             raise slot_unavailable(self.name, self._status.error or "it is starting")
         if isinstance(request, SlotWrite) and request.key is not None:
             # Before anything happens: what is refused later would have had its effect already.
-            check_key(self.contract.name, request.key)
+            check_key(self.name, request.key)
         if self._privacy is None:
             return await self._ask(request, caller)
         clean = await self._clean(self._privacy, request, caller)
@@ -188,7 +193,7 @@ class Slot:
             await self._note_private("refused", type(request).method, error.found, caller)
             raise
         except FreeholdError as error:
-            raise SlotError(self.contract.name, "unavailable", error.message, hint=error.next_step) from error
+            raise SlotError(self.name, "unavailable", error.message, hint=error.next_step) from error
         await self._note_private("replaced", type(request).method, done.replaced, caller)
         return done.request
 
@@ -260,7 +265,7 @@ class Slot:
             await asyncio.to_thread(self._timeline.append, request.event, data, who=caller.name)
         except FreeholdError as error:
             raise SlotError(
-                self.contract.name,
+                self.name,
                 "unavailable",
                 f"The change was made, but the timeline could not record it: {error.message}",
                 hint=error.next_step,

@@ -83,7 +83,7 @@ async def move_records(source: Slot, target: Slot, checkpoint: Path) -> MoveRepo
     if there != here:
         checkpoint.unlink(missing_ok=True)
         raise SlotError(
-            source.contract.name,
+            source.name,
             "conflict",
             f"The two places differ: {here.count} entries here, {there.count} there, or some with other content",
             hint="Empty the target first, for example with another schema in the settings of the slot",
@@ -103,7 +103,7 @@ async def digest_records(slot: Slot) -> ContentDigest:
 
 def _transfer_of(slot: Slot) -> SlotTransfer:
     if slot.contract.transfer is None:
-        raise SlotError(slot.contract.name, "invalid", f"The {slot.name} slot keeps nothing that can be moved")
+        raise SlotError(slot.name, "invalid", f"The {slot.name} slot keeps nothing that can be moved")
     return slot.contract.transfer
 
 
@@ -114,7 +114,7 @@ def _read_line(slot: Slot, number: int, line: str) -> Record:
         found = None
     if not isinstance(found, dict):
         raise SlotError(
-            slot.contract.name,
+            slot.name,
             "invalid",
             f"Line {number} is not a JSON object",
             hint="The file has one JSON object a line. What stands before this line is stored",

@@ -20,7 +20,7 @@ from freehold.manifest.sections.slots import PrivacyMode, SlotSection
 from freehold.observe.metrics import registry
 from freehold.slots import Slot, SlotCall, SlotCaller, SlotError, SlotName
 from freehold.slots.beads.contract import CreateBead, GetBead, ImportBeads, ListBeads
-from freehold.slots.host import SlotPlace, find_contract, list_built, make_slot
+from freehold.slots.host import SlotPlace, list_built, load_contract, make_slot
 from freehold.slots.memory.contract import ExportMemories, GetMemory, ListMemories, SearchMemories, StoreMemory
 from freehold.slots.pods.contract import PutDocument
 from freehold.slots.privacy.detectors import MachineUser
@@ -101,10 +101,9 @@ def place(tmp_path: Path) -> Iterator[SlotPlace]:
 
 
 async def recorded(place: SlotPlace, name: SlotName, mode: str) -> tuple[Slot, Recorder]:
-    contract, recorder = find_contract(name), Recorder()
-    assert contract is not None
+    contract, recorder = load_contract(name), Recorder()
     privacy = PrivacyFilter(name, mode, Pseudonyms(place.home.root, place.timeline), MachineUser())  # type: ignore[arg-type]
-    slot = Slot(contract, recorder, place.timeline, privacy=privacy)
+    slot = Slot(contract.name, lambda: contract, recorder, place.timeline, privacy=privacy)
     await slot.connect()
     return slot, recorder
 
@@ -114,8 +113,7 @@ async def recorded(place: SlotPlace, name: SlotName, mode: str) -> tuple[Slot, R
 async def test_strict_refuses_every_text_of_every_call(place: SlotPlace, name: SlotName, private: str) -> None:
     """A call or a field that is added later is covered, or this fails."""
     slot, recorder = await recorded(place, name, "strict")
-    contract = find_contract(name)
-    assert contract is not None
+    contract = load_contract(name)
     calls = {type(make()): make for make in SAMPLES[name]}
     assert calls.keys() == set(contract.calls)
     tried = 0

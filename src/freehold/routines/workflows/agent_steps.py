@@ -11,7 +11,8 @@ from freehold.routines.agent_turn import find_end, find_turn, measure_cost
 from freehold.routines.prompt_text import build_prompt
 from freehold.routines.workflows.messages import AgentInput, read_input
 from freehold.routines.workflows.records import Workflow, WorkflowStep
-from freehold.routines.workflows.store import StepEnd, WorkflowStore
+from freehold.routines.workflows.step_store import StepEnd
+from freehold.routines.workflows.store import WorkflowStore
 
 CHECK_INTERVAL = 1.0
 PARK_GRACE = 60.0
@@ -55,7 +56,7 @@ class AgentSteps:
             prompt = {"text": build_prompt(workflow.name, given.prompt, data), "files": [], "images": []}
             turn, _ = await self._sessions.prompt(step.session, prompt, step.prompt_key, "queue", who=who)
         if step.turn is None:
-            await run_blocking(self._store.note_turn, step, turn)
+            await self._store.journal.keep(self._store.steps.note_turn, step, turn)
         self._follow(replace(step, turn=turn), given.timeout)
         return None
 
@@ -71,14 +72,14 @@ class AgentSteps:
             return None
         if waiting:
             title = str(waiting[0].data.get("title", ""))
-            await run_blocking(self._store.note_asks, step, f"It asks: {title}"[:500])
+            await self._store.journal.keep(self._store.steps.note_asks, step, f"It asks: {title}"[:500])
             live = self._live.get(step.number)
             if live is not None and live.released is None:
                 live.released = asyncio.get_running_loop().time() + self._grace
             return None
         found = await find_end(self._sessions, step.session, step.turn)
         if found is None:
-            if step.state == "waiting" and await run_blocking(self._store.note_asks, step, None):
+            if step.state == "waiting" and await self._store.journal.keep(self._store.steps.note_asks, step, None):
                 self._live.pop(step.number, None)
             given = read_input("agent", step.given)
             assert isinstance(given, AgentInput)
@@ -103,13 +104,13 @@ class AgentSteps:
             with suppress(FreeholdError):
                 cost = await measure_cost(self._sessions, step.session, step.turn)
                 if cost is not None:
-                    await run_blocking(self._store.note_cost, step, cost)
+                    await self._store.journal.keep(self._store.steps.note_cost, step, cost)
 
     async def find_over_budget(self, workflow: Workflow) -> bool:
         """Whether what its agents have cost so far has reached its budget."""
         if workflow.budget is None:
             return False
-        total = await run_blocking(self._store.sum_cost, workflow.id)
+        total = await self._store.journal.keep(self._store.sum_cost, workflow.id)
         for live in list(self._live.values()):
             step = live.step
             if step.workflow == workflow.id and step.session is not None and step.turn is not None:
@@ -130,6 +131,10 @@ class AgentSteps:
         if not self._live:
             self._any.clear()
         return [live.step for live in self._live.values() if live.released is None]
+
+    def list_workflows(self) -> set[str]:
+        """Those that have an agent at work."""
+        return {live.step.workflow for live in self._live.values()}
 
     def is_live(self, step: WorkflowStep) -> bool:
         return step.number in self._live

@@ -10,7 +10,7 @@ from freehold.gateway.inputs import RecordBody, RequestBody
 from freehold.routines.bodies import as_moment
 from freehold.routines.section import UnattendedAsks
 from freehold.routines.workflows.records import StepKind, StepState, Workflow, WorkflowState, WorkflowStep
-from freehold.routines.workflows.store import MAX_ANSWER
+from freehold.routines.workflows.step_store import MAX_ANSWER
 
 MAX_PLACE = 64
 MAX_SHOWN = 16_000

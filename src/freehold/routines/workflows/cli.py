@@ -4,48 +4,102 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option, require_home
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option, require_home
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.routines.section import UnattendedAsks
+from freehold.routines.workflows.records import WorkflowState, WorkflowStep
+from freehold.strict_json import EpochSeconds
 
 if TYPE_CHECKING:
     from freehold.routines.workflows.changed_files import ChangedFiles
-    from freehold.routines.workflows.records import Workflow, WorkflowStep
+    from freehold.routines.workflows.records import Workflow
     from freehold.routines.workflows.store import WorkflowStore
 
 _MARKS = {"done": "✓", "failed": "✗", "waiting": "?", "uncertain": "!", "cancelled": "-", "begun": "▸"}
 id_argument = click.argument("workflow", metavar="ID")
 
 
+@dataclass(frozen=True)
+class ListedWorkflow:
+    """A workflow without the texts that can be long."""
+
+    number: int
+    id: str
+    file: str
+    digest: str | None
+    pinned: bool
+    who: str
+    run: str | None
+    budget: float | None
+    asks: UnattendedAsks
+    state: WorkflowState
+    created: EpochSeconds
+    started: EpochSeconds | None
+    finished: EpochSeconds | None
+    cost: float | None
+    error: str | None
+
+
+class StepFile(TypedDict):
+    """`word` says what happened to it."""
+
+    path: str
+    word: str
+
+
+@dataclass(frozen=True)
+class ShownStep(WorkflowStep):
+    """`files` are the first ones that it has changed, `files_total` is how many there are."""
+
+    files: tuple[StepFile, ...]
+    files_total: int
+
+
+@dataclass(frozen=True)
+class ShownWorkflow(ListedWorkflow):
+    result: Any
+    output: str | None
+    steps: tuple[ShownStep, ...]
+
+
 @contextmanager
 def _open(home: Home) -> "Iterator[WorkflowStore]":
     """The workflows of a home. Freehold need not run."""
+    from freehold.egress.vault import Vault
+    from freehold.manifest import require_manifest
     from freehold.routines.clock import WallClock
+    from freehold.routines.workflows.journal import open_journal
+    from freehold.routines.workflows.section import WorkflowsSection
     from freehold.routines.workflows.store import WorkflowStore
     from freehold.timeline import Timeline
 
     require_home(home)
+    section = require_manifest(home.manifest, os.environ).manifest.section(WorkflowsSection)
     with Timeline(home.timeline) as timeline:
-        store = WorkflowStore(timeline, WallClock())
-        store.prepare()
-        yield store
+        journal = open_journal(section, timeline, Vault(home.vault).get)
+        with closing(journal):
+            journal.prepare()
+            yield WorkflowStore(journal, WallClock())
 
 
 @click.group(invoke_without_command=True)
 @home_option
-@json_option
+@json_option(JsonOutput(ListedWorkflow, "list"))
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool) -> None:
-    """Python files whose steps survive crashes, and that may wait for days.
+    """Run Python files whose steps survive crashes.
 
-    A workflow runs inside the computer, while Freehold runs. The result of each step is stored before the next begins.
+    A workflow runs inside the computer, while Freehold runs, and may wait for days. The result of each step is stored before the next begins.
 
     \b
     Examples:
@@ -62,7 +116,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
 @command.command("list")
 @click.option("--count", "-n", type=click.IntRange(1, 500), default=30, show_default=True, help="How many at most.")
 @home_option
-@json_option
+@json_option(JsonOutput(ListedWorkflow, "list"))
 def list_(count: int, home: Home, as_json: bool) -> None:
     """List the workflows, the newest first.
 
@@ -77,7 +131,7 @@ def _list(home: Home, count: int, as_json: bool) -> None:
     with _open(home) as store:
         found = store.list_workflows(limit=count)
     if as_json:
-        click.echo(json.dumps([_as_json(one) for one in found]))
+        echo_json([_describe_workflow(one) for one in found])
         return
     for one in found:
         click.echo(_line(one))
@@ -92,7 +146,7 @@ def _list(home: Home, count: int, as_json: bool) -> None:
 @click.option("--asks", type=click.Choice(["park", "refuse"]), default="park", show_default=True,
               help="What happens when an agent asks for a permission: it waits for you, or gets a no.")  # fmt: skip
 @home_option
-@json_option
+@json_option(JsonOutput(ListedWorkflow))
 def run(file: str, data: str, budget: float | None, asks: str, home: Home, as_json: bool) -> None:
     """Begin a workflow. FILE is a Python file of the workspace. If Freehold does not run, it begins when it does.
 
@@ -116,15 +170,16 @@ def run(file: str, data: str, budget: float | None, asks: str, home: Home, as_js
     )
     with _open(home) as store:
         made = store.add(order, who="owner")
-    click.echo(
-        json.dumps(_as_json(made)) if as_json else f"The workflow {made.id} is due: freehold workflow show {made.id}"
-    )
+    if as_json:
+        echo_json(_describe_workflow(made))
+    else:
+        click.echo(f"The workflow {made.id} is due: freehold workflow show {made.id}")
 
 
 @command.command()
 @id_argument
 @home_option
-@json_option
+@json_option(JsonOutput(ShownWorkflow))
 def show(workflow: str, home: Home, as_json: bool) -> None:
     """Show a workflow and its steps, with their times, costs and changed files.
 
@@ -133,11 +188,12 @@ def show(workflow: str, home: Home, as_json: bool) -> None:
       freehold workflow show ID
     """
     with _open(home) as store:
-        found, steps = store.get(workflow), store.list_steps(workflow)
+        found, steps = store.get(workflow), store.steps.list_steps(workflow)
     files = _find_files(home, steps)
     if as_json:
-        shown = [_step_as_json(step, files) for step in steps]
-        click.echo(json.dumps({**_as_json(found), "result": found.result, "output": found.output, "steps": shown}))
+        described = tuple(_describe_step(step, files) for step in steps)
+        listed = vars(_describe_workflow(found))
+        echo_json(ShownWorkflow(**listed, result=found.result, output=found.output, steps=described))
         return
     click.echo(_line(found))
     for step in steps:
@@ -193,7 +249,7 @@ def answer(workflow: str, step: str, text: str, home: Home) -> None:
       freehold workflow answer ID 3 yes
     """
     with _open(home) as store:
-        store.answer(workflow, step, text, who="owner")
+        store.steps.answer(workflow, step, text, who="owner")
     click.echo(f"Answered step {step} of {workflow}.")
 
 
@@ -210,7 +266,7 @@ def signal(workflow: str, name: str, data: str, home: Home) -> None:
       freehold workflow signal ID org.example.paid --data '{"order": 7}'
     """
     with _open(home) as store:
-        store.signal(workflow, name, _read_data(data), who="owner")
+        store.steps.signal(workflow, name, _read_data(data), who="owner")
     click.echo(f"Sent {name} to {workflow}.")
 
 
@@ -278,12 +334,12 @@ def _visible(text: str, *, lines: bool = False) -> str:
     return make_visible(text, lines=lines)
 
 
-def _as_json(workflow: "Workflow") -> dict[str, Any]:
-    left_out = ("source", "output", "result", "data")
-    return {name: value for name, value in vars(workflow).items() if name not in left_out}
+def _describe_workflow(workflow: "Workflow") -> ListedWorkflow:
+    return ListedWorkflow(**{field.name: getattr(workflow, field.name) for field in fields(ListedWorkflow)})
 
 
-def _step_as_json(step: "WorkflowStep", files: "ChangedFiles") -> dict[str, Any]:
+def _describe_step(step: WorkflowStep, files: "ChangedFiles") -> ShownStep:
     shown, total = files.get(step.place, ([], 0))
-    changed = {"files": [one.model_dump() for one in shown], "files_total": total}
-    return {**vars(step), "given": dict(step.given), **changed}
+    return ShownStep(
+        **vars(step), files=tuple(StepFile(path=one.path, word=one.word) for one in shown), files_total=total
+    )

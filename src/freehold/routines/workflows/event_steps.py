@@ -2,10 +2,10 @@
 
 import asyncio
 
-from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 from freehold.routines.workflows.records import WorkflowStep
-from freehold.routines.workflows.store import StepEnd, WorkflowStore, is_event
+from freehold.routines.workflows.step_store import StepEnd, is_event
+from freehold.routines.workflows.store import WorkflowStore
 from freehold.slots import Slot, SlotCaller
 from freehold.slots.events.cloud_event import CloudEvent
 from freehold.slots.events.contract import MAX_WAIT, AwaitEvents, ReadEvents
@@ -40,7 +40,11 @@ class EventSteps:
         """Until cancelled."""
         while True:
             self._changed.clear()
-            steps = [one for one in await run_blocking(self._store.list_open_steps, "event") if one.after is not None]
+            steps = [
+                one
+                for one in await self._store.journal.keep(self._store.steps.list_open_steps, "event")
+                if one.after is not None
+            ]
             if self._slot is None or not steps:
                 await self._changed.wait()
                 continue
@@ -54,13 +58,13 @@ class EventSteps:
         await slot.call(AwaitEvents(after, MAX_WAIT), CALLER)
         page = await slot.call(ReadEvents(after, limit=PAGE), CALLER)
         for step in steps:
-            await run_blocking(self._see, step, page.events, page.cursor)
+            await self._store.journal.keep(self._see, step, page.events, page.cursor)
 
     def _see(self, step: WorkflowStep, events: tuple[CloudEvent, ...], cursor: int) -> None:
         for event in events:
             if event.sequence > (step.after or 0) and is_event(str(step.given["name"]), event.type):
                 told = {"id": event.id, "type": event.type, "subject": event.subject, "data": dict(event.data)}
-                self._store.end_step(step, StepEnd(told))
+                self._store.steps.end_step(step, StepEnd(told))
                 return
         if cursor > (step.after or 0):
-            self._store.note_event(step, cursor)
+            self._store.steps.note_event(step, cursor)

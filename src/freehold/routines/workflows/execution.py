@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 from freehold.routines.workflows.messages import (
     MAX_RESULT,
@@ -21,7 +20,8 @@ from freehold.routines.workflows.messages import (
 )
 from freehold.routines.workflows.program import WorkflowProgram
 from freehold.routines.workflows.records import Workflow, WorkflowStep
-from freehold.routines.workflows.store import StepEnd, WorkflowStore
+from freehold.routines.workflows.step_store import StepEnd
+from freehold.routines.workflows.store import WorkflowStore
 
 LINGER = 0.5
 """Seconds that a program is kept which waits for something: it may come at once."""
@@ -64,12 +64,15 @@ class WorkflowExecution:
         program: WorkflowProgram,
         host: StepHost,
         bounds: ExecutionBounds,
+        holder: str,
     ) -> None:
+        """`holder` is the name by which the workflow was claimed."""
         self._store = store
         self._workflow = workflow
         self._program = program
         self._host = host
         self._bounds = bounds
+        self._holder = holder
         self._changed = asyncio.Event()
         self._pending: set[str] = set()
         self._running: dict[str, WorkflowStep] = {}
@@ -148,8 +151,10 @@ class WorkflowExecution:
         self._asked.add(asked.place)
         self._pending.add(asked.place)
         after = await self._host.find_event() if asked.kind == "event" else None
-        step, begins = await run_blocking(
-            lambda: self._store.begin_step(self._workflow.id, asked, self._bounds.steps, after=after)
+        step, begins = await self._store.journal.keep(
+            lambda: self._store.steps.begin_step(
+                self._workflow.id, asked, self._bounds.steps, self._holder, after=after
+            )
         )
         if begins:
             await self._begin(step)
@@ -180,19 +185,21 @@ class WorkflowExecution:
         if error is None and len(json.dumps(ran.result)) > MAX_RESULT:
             error = f"The result is longer than {MAX_RESULT} characters: write it into a file, and return its path"
         end = StepEnd(None if error else ran.result, error, entry=entry)
-        ended = await run_blocking(self._store.end_step, step, end)
-        if ended is not None:
-            await self._tell(ended)
-            self._host.begin(ended)  # it may wait for another try
+        await self._store.journal.keep(self._store.steps.end_step, step, end)
+        ended = await self._store.journal.keep(self._store.steps.get_step, step.workflow, step.place)
+        await self._tell(ended)
+        self._host.begin(ended)  # it may wait for another try
 
     async def _deliver(self) -> ExecutionEnd | None:
-        workflow = await run_blocking(self._store.get, self._workflow.id)
+        workflow = await self._store.journal.keep(self._store.get, self._workflow.id)
         if workflow.state != "working":
             return "ended"
-        for step in await run_blocking(self._store.list_at, workflow.id, tuple(self._pending)):
+        for step in await self._store.journal.keep(self._store.steps.list_at, workflow.id, tuple(self._pending)):
             if step.state == "waiting" and step.wake == 0:
                 asked = StepAsked(step.place, step.kind, step.title, step.given)
-                begun, begins = await run_blocking(self._store.begin_step, workflow.id, asked, self._bounds.steps)
+                begun, begins = await self._store.journal.keep(
+                    self._store.steps.begin_step, workflow.id, asked, self._bounds.steps, self._holder
+                )
                 if begins:
                     await self._begin(begun)
             await self._tell(step)
@@ -204,7 +211,7 @@ class WorkflowExecution:
             words = f"It worked for {self._bounds.longest:g} s without coming to a step, which is workflows.longest"
             await self._end("failed", words)
             return "ended"
-        if await run_blocking(self._store.suspend, self._workflow.id, tuple(self._pending)):
+        if await self._store.journal.keep(self._store.suspend, self._workflow.id, tuple(self._pending)):
             return "waiting"
         return await self._deliver()
 
@@ -216,7 +223,7 @@ class WorkflowExecution:
         if ended.error is not None:
             await self._end("failed", ended.error, printed)
             return
-        titles = await run_blocking(self._store.list_titles, self._workflow.id)
+        titles = await self._store.journal.keep(self._store.steps.list_titles, self._workflow.id)
         left = [place for place in titles if place not in self._asked]
         if left:
             words = f"step {left[0]}, {titles[left[0]]}, does not come any more"
@@ -224,7 +231,7 @@ class WorkflowExecution:
         elif len(json.dumps(ended.result)) > MAX_RESULT:
             await self._end("failed", f"The result is longer than {MAX_RESULT} characters", printed)
         else:
-            await run_blocking(
+            await self._store.journal.keep(
                 lambda: self._store.end(self._workflow.id, "done", result=ended.result, output=printed, of=("working",))
             )
 
@@ -242,14 +249,14 @@ class WorkflowExecution:
     async def _lose(self, words: str) -> ExecutionEnd:
         for step in list(self._running.values()):
             if not step.may_repeat:
-                await run_blocking(self._store.mark_uncertain, step)
+                await self._store.journal.keep(self._store.steps.mark_uncertain, step)
                 return "ended"
-            await run_blocking(self._store.end_step, step, StepEnd(error=words))
-        await run_blocking(self._store.interrupt, self._workflow.id)
+            await self._store.journal.keep(self._store.steps.end_step, step, StepEnd(error=words))
+        await self._store.journal.keep(self._store.interrupt, self._workflow.id)
         return "lost"
 
     async def _end(self, state: Literal["failed", "changed"], error: str, printed: str | None = None) -> None:
-        await run_blocking(
+        await self._store.journal.keep(
             lambda: self._store.end(self._workflow.id, state, error=error, output=printed, of=("working",))
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from freehold.routines.section import UnattendedAsks
+from freehold.strict_json import EpochSeconds
 
 WorkflowState = Literal["due", "working", "waiting", "done", "failed", "uncertain", "changed", "cancelled"]
 """`uncertain`: nobody knows how far a step came. `changed`: the file or its steps are not those that began."""
@@ -45,9 +46,9 @@ class Workflow:
     budget: float | None
     asks: UnattendedAsks
     state: WorkflowState
-    created: float
-    started: float | None
-    finished: float | None
+    created: EpochSeconds
+    started: EpochSeconds | None
+    finished: EpochSeconds | None
     cost: float | None
     result: Any
     error: str | None
@@ -75,9 +76,9 @@ class WorkflowStep:
     given: Mapping[str, Any]
     state: StepState
     attempt: int
-    begun: float
-    finished: float | None
-    wake: float | None
+    begun: EpochSeconds
+    finished: EpochSeconds | None
+    wake: EpochSeconds | None
     after: int | None
     session: str | None
     turn: int | None

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from freehold.agents.threads import run_blocking
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, UrlId, UrlPositive
 from freehold.gateway.principal import Principal, principal_of
@@ -41,13 +40,13 @@ class WorkflowRoutes:
     async def _open(self) -> WorkflowService:
         """The service, when its tables are there."""
         service = self._context.service(WorkflowService)
-        await service.ready.wait()
+        await service.wait_ready()
         return service
 
     async def _show(self, id: str) -> WorkflowDetailsBody:
         store = (await self._open()).store
-        workflow = await run_blocking(store.get, id)
-        steps = await run_blocking(store.list_steps, id)
+        workflow = await store.journal.run(store.get, id)
+        steps = await store.journal.run(store.steps.list_steps, id)
         return describe_details(workflow, steps, await list_changed_files(self._context.services.keeper, steps))
 
     @get("/v1/workflows", scope="routines")
@@ -57,7 +56,7 @@ class WorkflowRoutes:
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE), DIGITS] = 50,
     ) -> WorkflowPageBody:
         service = await self._open()
-        found = await run_blocking(partial(service.store.list_workflows, limit=limit + 1, before=before))
+        found = await service.store.journal.run(partial(service.store.list_workflows, limit=limit + 1, before=before))
         cursor = found[limit - 1].number if len(found) > limit else None
         return WorkflowPageBody(workflows=[describe_workflow(one) for one in found[:limit]], cursor=cursor)
 
@@ -68,7 +67,7 @@ class WorkflowRoutes:
         principal = principal_of(request.scope)
         _require_work(principal)
         order = service.complete_order(WorkflowOrder(body.file, body.data, body.budget, body.asks))
-        return describe_workflow(await run_blocking(partial(service.store.add, order, who=principal.who)))
+        return describe_workflow(await service.store.journal.run(partial(service.store.add, order, who=principal.who)))
 
     @get("/v1/workflows/{workflow}", scope="routines")
     async def get_workflow(self, workflow: UrlId, request: Request) -> WorkflowDetailsBody:
@@ -88,7 +87,7 @@ class WorkflowRoutes:
         service = await self._open()
         principal = principal_of(request.scope)
         _require_work(principal)
-        await run_blocking(partial(service.store.retry, workflow, body.step, who=principal.who))
+        await service.store.journal.run(partial(service.store.retry, workflow, body.step, who=principal.who))
         return await self._show(workflow)
 
     @post("/v1/workflows/{workflow}/answer", scope="prompt")
@@ -96,7 +95,7 @@ class WorkflowRoutes:
         """Answer what a workflow asks. It is answered once."""
         service = await self._open()
         who = principal_of(request.scope).who
-        await run_blocking(partial(service.store.answer, workflow, body.step, body.answer, who=who))
+        await service.store.journal.run(partial(service.store.steps.answer, workflow, body.step, body.answer, who=who))
         return await self._show(workflow)
 
     @post("/v1/workflows/{workflow}/events", scope="routines")
@@ -104,5 +103,5 @@ class WorkflowRoutes:
         """Send an event to one workflow. It is kept until the workflow waits for it."""
         service = await self._open()
         who = principal_of(request.scope).who
-        await run_blocking(partial(service.store.signal, workflow, body.name, body.data, who=who))
-        return describe_workflow(await run_blocking(service.store.get, workflow))
+        await service.store.journal.run(partial(service.store.steps.signal, workflow, body.name, body.data, who=who))
+        return describe_workflow(await service.store.journal.run(service.store.get, workflow))

@@ -1,5 +1,7 @@
 """`[workflows]`: the bounds of workflows."""
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from freehold.manifest.sections.base import Section
@@ -23,3 +25,9 @@ class WorkflowsSection(Section):
         default=4, ge=1, le=64, description="How many files may work at the same time. Those that wait do not count."
     )
     steps: int = Field(default=1000, ge=1, le=100_000, description="How many steps one workflow may have.")
+    postgres: Mapping[str, str] = Field(
+        default={},
+        description="A PostgreSQL database that keeps the workflows and their steps, instead of the file of the timeline: "
+        "url, and password as `secret:name` or `env:NAME`; schema, sslmode and sslrootcert if they are not the usual ones.",
+        examples=[{"url": "postgresql://freehold@db.example.com/freehold", "password": "secret:postgres"}],
+    )

@@ -5,6 +5,7 @@ Everything that must survive a crash is stored before it is acted on. For a work
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import partial
@@ -23,11 +24,13 @@ from freehold.routines.shell_command import mark_files, run_shell
 from freehold.routines.workflows.agent_steps import PARK_GRACE, AgentSteps
 from freehold.routines.workflows.event_steps import EventSteps
 from freehold.routines.workflows.execution import LINGER, ExecutionBounds, StepHost, WorkflowExecution
+from freehold.routines.workflows.journal import Journal, TimelineJournal, open_journal
 from freehold.routines.workflows.messages import CommandInput, read_input
 from freehold.routines.workflows.program import StartProgram, start_in_computer
 from freehold.routines.workflows.records import Workflow, WorkflowStep
 from freehold.routines.workflows.section import WorkflowsSection
-from freehold.routines.workflows.store import MAX_SOURCE, StepEnd, WorkflowOrder, WorkflowStore
+from freehold.routines.workflows.step_store import StepEnd
+from freehold.routines.workflows.store import MAX_SOURCE, WorkflowOrder, WorkflowStore
 from freehold.slots import Slot
 from freehold.timeline import TimelineEvent
 
@@ -36,6 +39,7 @@ KINDS = ("turn.ended", "approval.asked", "approval.answered", "session.deleted",
 OVER = frozenset({"workflow.done", "workflow.failed", "workflow.uncertain", "workflow.changed", "workflow.cancelled"})
 RETRY_DELAY = 5.0
 COMMANDS_AT_ONCE = 8
+STOPPED = "The owner stopped all agents"
 UNEXPECTED = "Freehold has an error: freehold logs shows the cause"
 
 log = logging.getLogger("freehold.workflows")
@@ -45,9 +49,9 @@ ReadSource = Callable[[str], Awaitable[str]]
 def make_service(context: RouteContext) -> "WorkflowService":
     """The service of the gateway."""
     services = context.services
-    service = WorkflowService(
-        context.sessions, services.manifest.section(WorkflowsSection), events=services.slots.get("events")
-    )
+    section = services.manifest.section(WorkflowsSection)
+    journal = open_journal(section, services.timeline, services.vault.get)
+    service = WorkflowService(context.sessions, section, events=services.slots.get("events"), journal=journal)
 
     async def stop(_stop: ActiveStop) -> None:
         await service.stop_all()
@@ -70,12 +74,17 @@ class WorkflowService:
         linger: float = LINGER,
         start: StartProgram | None = None,
         read_source: ReadSource | None = None,
+        journal: Journal | None = None,
     ) -> None:
-        """Without `events`, an event comes only from `WorkflowStore.signal`. `start` and `read_source` are for tests."""
+        """Without `events`, an event comes only from `StepStore.signal`. `start` and `read_source` are for tests.
+
+        Without `journal` it is in the file of the timeline.
+        """
         self._sessions = sessions
         self._section = section or WorkflowsSection()
         self._bounds = ExecutionBounds(self._section.longest, self._section.steps, linger)
-        self.store = WorkflowStore(sessions.dependencies.store.timeline, clock or WallClock())
+        self.journal = journal or TimelineJournal(sessions.dependencies.store.timeline)
+        self.store = WorkflowStore(self.journal, clock or WallClock())
         self._agents = AgentSteps(sessions, self.store, grace=grace)
         self._events = EventSteps(self.store, events)
         self._start = start or start_in_computer(sessions.dependencies)
@@ -86,26 +95,49 @@ class WorkflowService:
         self._working: set[str] = set()
         """Workflows whose file runs, or is about to."""
         self._executions: dict[str, WorkflowExecution] = {}
-        self._processes: dict[int, Process] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """Those of the workflows whose file runs."""
+        self._processes: dict[tuple[str, int], Process] = {}
+        """Of commands, by workflow and step."""
         self._group: asyncio.TaskGroup | None = None
         self.ready = asyncio.Event()
         """Set when the tables are there and what was cut off is found."""
+        self._tried = asyncio.Event()
+        self._problem: FreeholdError | None = None
+        """Why it is not ready yet."""
+        self._stopped: set[str] = set()
+        """Workflows that the owner has ended while the journal could not be reached: it does not know."""
 
     async def run(self) -> None:
         """Until cancelled."""
         await self._sessions.ready.wait()
         async with asyncio.TaskGroup() as group:
             self._group = group
-            last = await run_blocking(self.store.timeline.last)
+            last = await run_blocking(self.journal.timeline.last)
             await keep_trying(self._prepare)
             self.ready.set()
             follow = partial(self._follow_timeline, 0 if last is None else last.seq)
             for loop in (self._keep_time, follow, self._guard_agents, self._events.run):
                 group.create_task(keep_going(loop))
 
+    async def wait_ready(self) -> None:
+        """Until it can be used. Raises what keeps it from that, such as `workflows.unavailable`."""
+        await self._tried.wait()
+        if not self.ready.is_set() and self._problem is not None:
+            raise self._problem
+
     async def _prepare(self) -> None:
-        await run_blocking(self.store.prepare)
-        for step in await run_blocking(self.store.recover):
+        try:
+            await self.journal.run(self.journal.prepare)
+            await self._recover()
+        except FreeholdError as error:
+            self._problem = error
+            raise
+        finally:
+            self._tried.set()
+
+    async def _recover(self) -> None:
+        for step in await self.journal.run(self.store.steps.recover):
             self._begin_step(step)
 
     def complete_order(self, order: WorkflowOrder) -> WorkflowOrder:
@@ -120,21 +152,25 @@ class WorkflowService:
     async def _keep_time(self) -> None:
         while True:
             self._changed.clear()
-            wake = await run_blocking(self.store.find_next_wake)
+            for id in tuple(self._stopped):
+                await self.cancel(id, "owner", STOPPED)
+                self._stopped.discard(id)
+            await self.journal.run(self.journal.relay)
+            wake = await self.journal.keep(self.store.steps.find_next_wake)
             if wake is not None and wake <= self.store.clock.now():
-                await run_blocking(self.store.wake_due)
+                await self.journal.keep(self.store.steps.wake_due)
                 for execution in self._executions.values():
                     execution.poke()
                 continue
             if self._sessions.dependencies.models.stopped is None:
-                for id in await run_blocking(self.store.list_due):
+                for id in await self.journal.keep(self.store.list_due):
                     self._run_file(id)
             await self.store.clock.wait(wake, self._changed)
 
     def _run_file(self, id: str) -> None:
         if id not in self._working:
             self._working.add(id)
-            self._spawn(self._work(id))
+            self._tasks[id] = self._spawn(self._work(id))
 
     # One workflow
 
@@ -150,28 +186,32 @@ class WorkflowService:
             await asyncio.sleep(RETRY_DELAY)
         except Exception:
             log.exception("a workflow failed unexpectedly", extra={"workflow": id})
-            await keep_trying(partial(run_blocking, partial(self.store.end, id, "failed", error=UNEXPECTED)))
+            await keep_trying(partial(self.journal.keep, partial(self.store.end, id, "failed", error=UNEXPECTED)))
         finally:
             self._working.discard(id)
+            self._tasks.pop(id, None)
             self._changed.set()
 
     async def _execute(self, id: str) -> str:
         await self._sessions.dependencies.wait_connected()
-        found = await run_blocking(self.store.get, id)
+        found = await self.journal.keep(self.store.get, id)
         try:
             source = await self._read_source(found.file)
         except FreeholdError as error:
             if error.kind.name not in ("not-found", "invalid", "too-large"):
                 raise
             state: Literal["failed", "changed"] = "failed" if found.source is None else "changed"
-            await run_blocking(partial(self.store.end, id, state, error=f"{found.file}: {error.message}", of=("due",)))
+            await self.journal.keep(
+                partial(self.store.end, id, state, error=f"{found.file}: {error.message}", of=("due",))
+            )
             return "ended"
-        workflow = await run_blocking(self.store.claim, id, source)
+        holder = secrets.token_hex(8)
+        workflow = await self.journal.keep(self.store.claim, id, source, holder)
         if workflow is None:
             return "ended"
         host = StepHost(self._begin_step, partial(self._mark, workflow), self._events.find_last)
         async with self._start(workflow) as program:
-            execution = WorkflowExecution(self.store, workflow, program, host, self._bounds)
+            execution = WorkflowExecution(self.store, workflow, program, host, self._bounds, holder)
             self._executions[id] = execution
             try:
                 return await execution.run()
@@ -202,10 +242,10 @@ class WorkflowService:
     async def _run_command(self, step: WorkflowStep) -> None:
         given = read_input(step.kind, step.given)
         assert isinstance(given, CommandInput)
-        workflow = await run_blocking(self.store.get, step.workflow)
+        workflow = await self.journal.keep(self.store.get, step.workflow)
 
         def note(process: Process) -> None:
-            self._processes[step.number] = process
+            self._processes[step.workflow, step.number] = process
 
         async with self._commands:
             entry = None
@@ -226,11 +266,11 @@ class WorkflowService:
             except FreeholdError as problem_inside:
                 how = StepEnd(error=problem_inside.message, entry=entry)
             finally:
-                self._processes.pop(step.number, None)
+                self._processes.pop((step.workflow, step.number), None)
         await self._end_step(step, how)
 
     async def _run_agent(self, step: WorkflowStep) -> None:
-        workflow = await run_blocking(self.store.get, step.workflow)
+        workflow = await self.journal.keep(self.store.get, step.workflow)
         try:
             if await self._agents.find_over_budget(workflow):
                 await self._end_over_budget(workflow)
@@ -245,10 +285,10 @@ class WorkflowService:
 
     async def _settle(self, session: str | None) -> None:
         """Looks whether the agent of a step has ended or waits for the owner. Idempotent."""
-        step = None if session is None else await run_blocking(self.store.find_agent_step, session)
+        step = None if session is None else await self.journal.keep(self.store.steps.find_agent_step, session)
         if step is None:
             return
-        workflow = await run_blocking(self.store.get, step.workflow)
+        workflow = await self.journal.keep(self.store.get, step.workflow)
         end = await self._agents.settle(workflow, step)
         if end is not None:
             await self._end_step(step, end)
@@ -256,7 +296,7 @@ class WorkflowService:
     async def _end_step(self, step: WorkflowStep, how: StepEnd) -> None:
         """Tries again until that is stored: the disk may be full now."""
         with suppress(FreeholdError):
-            await keep_trying(partial(run_blocking, self.store.end_step, step, how))
+            await keep_trying(partial(self.journal.keep, self.store.steps.end_step, step, how))
         self._poke(step.workflow)
 
     def _poke(self, id: str) -> None:
@@ -277,23 +317,23 @@ class WorkflowService:
                         step, StepEnd(error=f"The agent worked for {timeout:g} s, which is its longest")
                     )
             for id in {step.workflow for step in steps}:
-                workflow = await run_blocking(self.store.get, id)
+                workflow = await self.journal.keep(self.store.get, id)
                 if workflow.finished is None and await self._agents.find_over_budget(workflow):
                     await self._end_over_budget(workflow)
 
     async def _end_over_budget(self, workflow: Workflow) -> None:
         words = f"Its agents have cost {workflow.budget:.2f} US dollars, which is its budget"
-        steps = await run_blocking(self.store.list_steps, workflow.id)
-        await run_blocking(partial(self.store.end, workflow.id, "failed", error=words))
+        steps = await self.journal.keep(self.store.steps.list_steps, workflow.id)
+        await self.journal.keep(partial(self.store.end, workflow.id, "failed", error=words))
         await self._stop_steps(steps, words)
 
     # Ending
 
     async def cancel(self, id: str, who: str, reason: str | None = None) -> Workflow:
         """Ends a workflow and what it has begun. Idempotent. Raises `workflow.not-found`."""
-        steps = await run_blocking(self.store.list_steps, id)
+        steps = await self.journal.run(self.store.steps.list_steps, id)
         words = reason or f"{who} ended it"
-        workflow = await run_blocking(partial(self.store.cancel, id, who=who, reason=words))
+        workflow = await self.journal.run(partial(self.store.cancel, id, who=who, reason=words))
         await self._stop_steps(steps, words)
         return workflow
 
@@ -301,7 +341,7 @@ class WorkflowService:
         for step in steps:
             if step.state not in ("begun", "waiting"):
                 continue
-            process = self._processes.get(step.number)
+            process = self._processes.get((step.workflow, step.number))
             if process is not None:
                 process.kill()
             if step.kind == "agent":
@@ -313,24 +353,36 @@ class WorkflowService:
         """The kill switch: ends the workflows that work. Those that wait for you, a time or an event go on later."""
         if not self.ready.is_set():
             return
-        with suppress(FreeholdError):
+        try:
             kinds = ("agent", "command", "step")
-            open_steps = [await run_blocking(self.store.list_open_steps, kind) for kind in kinds]
+            open_steps = [await self.journal.run(self.store.steps.list_open_steps, kind) for kind in kinds]
             busy = {step.workflow for found in open_steps for step in found}
             for id in {*busy, *self._executions}:
-                await self.cancel(id, "owner", "The owner stopped all agents")
+                await self.cancel(id, "owner", STOPPED)
+        except FreeholdError as error:
+            log.warning("workflows are stopped, and stored as stopped later: %s", error)
+            self._cut_off()
+
+    def _cut_off(self) -> None:
+        """Ends what works, without the journal. It is told when it is back."""
+        commands = {id for id, _ in self._processes}
+        self._stopped |= {*self._tasks, *commands, *self._agents.list_workflows()}
+        for process in self._processes.values():
+            process.kill()
+        for task in self._tasks.values():
+            task.cancel()
 
     # Events
 
     async def _follow_timeline(self, begin: int) -> None:
-        async with aclosing(self.store.timeline.follow(begin, KINDS)) as events:
+        async with aclosing(self.journal.timeline.follow(begin, KINDS)) as events:
             async for event in events:
                 await self._see(event)
 
     async def _see(self, event: TimelineEvent) -> None:
         if event.kind in OVER:
             # Ended by another process, perhaps: what it has begun here ends too.
-            steps = await run_blocking(self.store.list_steps, str(event.data["workflow"]))
+            steps = await self.journal.keep(self.store.steps.list_steps, str(event.data["workflow"]))
             await self._stop_cancelled(steps)
             self._poke(str(event.data["workflow"]))
         elif event.kind.startswith("workflow."):
@@ -344,12 +396,12 @@ class WorkflowService:
         for step in steps:
             if step.state != "cancelled":
                 continue
-            process = self._processes.get(step.number)
+            process = self._processes.get((step.workflow, step.number))
             if process is not None:
                 process.kill()
             if step.kind == "agent" and self._agents.is_live(step):
                 await self._agents.stop(step, "The workflow ended")
 
-    def _spawn(self, work: Awaitable[None]) -> None:
+    def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
         assert self._group is not None
-        self._group.create_task(keep_quiet(work))
+        return self._group.create_task(keep_quiet(work))

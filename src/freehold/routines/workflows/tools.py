@@ -1,47 +1,37 @@
 """Host tools of workflows: an agent lists them, and runs one when the owner has approved its exact text."""
 
-from freehold.agents.sessions.permission_request import make_text_request
-from freehold.agents.threads import run_blocking
-from freehold.agents.tools.definitions import ask_permission
-from freehold.agents.tools.tool import HostTool, Json, ToolCaller
-from freehold.computer.contract.conventions import WORKSPACE
-from freehold.gateway.services import Services
-from freehold.routines.clock import WallClock
-from freehold.routines.workflows.records import Workflow, digest_source
-from freehold.routines.workflows.section import WorkflowsSection
-from freehold.routines.workflows.store import WorkflowOrder, WorkflowStore, check_file
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
 
-MAX_LISTED = 50
-MAX_SHOWN_SOURCE = 16_000
-"""Characters of a file that an agent may run: the owner has to read it whole."""
+from freehold.agents.tools.tool import HostTool, Json, ToolCaller
+from freehold.gateway.services import Services
+
+if TYPE_CHECKING:
+    from freehold.routines.workflows.tool_calls import WorkflowToolCalls
 
 
 def make_workflow_tools(services: Services) -> list[HostTool]:
-    store = WorkflowStore(services.timeline, WallClock())
-    return [_list_tool(store), _run_tool(services, store)]
+    @cache
+    def load() -> "WorkflowToolCalls":
+        from freehold.routines.workflows.tool_calls import WorkflowToolCalls
+
+        return WorkflowToolCalls(services)
+
+    return [_list_tool(load), _run_tool(load)]
 
 
-def _list_tool(store: WorkflowStore) -> HostTool:
+def _list_tool(load: "Callable[[], WorkflowToolCalls]") -> HostTool:
     async def show(caller: ToolCaller, given: Json) -> str:
-        await run_blocking(store.prepare)
-        found = await run_blocking(lambda: store.list_workflows(limit=MAX_LISTED))
-        return "\n".join(_line(workflow) for workflow in found) or "There are no workflows."
+        return await load().list()
 
     words = "List the user's workflows, the newest first: Python files with durable steps, and how far they are."
     return HostTool("workflows_list", words, {}, (), show)
 
 
-def _run_tool(services: Services, store: WorkflowStore) -> HostTool:
+def _run_tool(load: "Callable[[], WorkflowToolCalls]") -> HostTool:
     async def run(caller: ToolCaller, given: Json) -> str:
-        file = given["file"]
-        check_file(file)
-        await run_blocking(store.prepare)
-        source = await services.computer.files.read_text(f"{WORKSPACE}/{file}", limit=MAX_SHOWN_SOURCE)
-        budget = services.manifest.section(WorkflowsSection).budget
-        await ask_permission(caller, make_text_request("host", f"Run the workflow {file}", source))
-        # Only the text that the owner has read: a file that changes meanwhile does not run.
-        order = WorkflowOrder(file, {}, budget, digest=digest_source(source))
-        return _line(await run_blocking(lambda: store.add(order, who=f"session:{caller.session}")))
+        return await load().run(caller, given["file"])
 
     properties: dict[str, Json] = {
         "file": {
@@ -55,7 +45,3 @@ def _run_tool(services: Services, store: WorkflowStore) -> HostTool:
         "Run a workflow: a Python file whose steps survive crashes and that may wait for days. The user is asked first."
     )
     return HostTool("workflows_run", words, properties, ("file",), run)
-
-
-def _line(workflow: Workflow) -> str:
-    return f"{workflow.id}  {workflow.file}  {workflow.state}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from freehold.slots.contract import Record, SlotCall, SlotContract, SlotTransfer, SlotWrite
+from freehold.strict_json import EpochSeconds
 from freehold.timeline.event import Json
 
 BeadKind = Literal["task", "bug", "feature", "epic", "chore"]
@@ -43,10 +44,10 @@ class Bead:
     related: tuple[str, ...]
     sessions: tuple[str, ...]
     blocked: bool
-    created: float
+    created: EpochSeconds
     created_by: str
-    updated: float
-    closed: float | None
+    updated: EpochSeconds
+    closed: EpochSeconds | None
     close_reason: str | None
     evidence: str | None
     version: int
@@ -55,7 +56,7 @@ class Bead:
 @dataclass(frozen=True)
 class BeadComment:
     number: int
-    at: float
+    at: EpochSeconds
     author: str
     text: str
 
@@ -65,7 +66,7 @@ class BeadChange:
     """One change of an item: what it was called, who made it, and the fields it set."""
 
     version: int
-    at: float
+    at: EpochSeconds
     who: str
     action: str
     fields: Mapping[str, object]

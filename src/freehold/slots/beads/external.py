@@ -2,6 +2,7 @@
 
 from freehold.slots.contract import SlotImplementation
 from freehold.slots.host import SlotPlace
+from freehold.slots.paired import PAIRED
 from freehold.slots.settings import ExternalSettings
 
 
@@ -19,4 +20,4 @@ def make_external(_place: SlotPlace, settings: ExternalSettings) -> SlotImplemen
 
 
 def is_neighbour(url: str) -> bool:
-    return url.lower().startswith(("http://", "https://"))
+    return url.lower().startswith(("http://", "https://", PAIRED))

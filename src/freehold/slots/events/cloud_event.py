@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.strict_json import WrongShape, decode
+from freehold.strict_json import IsoTime, WrongShape, decode
 from freehold.timeline.event import TimelineEvent
 
 SEQUENCE_DIGITS = 16
@@ -26,7 +26,7 @@ class CloudEvent:
     id: str
     source: str
     type: str
-    time: str
+    time: IsoTime
     actor: str
     data: Mapping[str, object]
     subject: str | None = None

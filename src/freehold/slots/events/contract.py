@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from freehold.slots.contract import Record, SlotCall, SlotContract, SlotTransfer, SlotWrite
 from freehold.slots.events.cloud_event import CloudEvent
+from freehold.strict_json import EpochSeconds
 from freehold.timeline.event import Json
 
 MAX_TYPE = 200
@@ -28,7 +29,7 @@ class PublishedEvent:
     id: str
     type: str
     subject: str | None
-    at: float
+    at: EpochSeconds
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class DeliveryStatus:
     sink: str
     target: str
     state: DeliveryState
-    since: float
+    since: EpochSeconds
     delivered: int
     waiting: int
     dead: int
@@ -75,7 +76,7 @@ class DeadLetter:
 
     sequence: int
     event: CloudEvent
-    at: float
+    at: EpochSeconds
     error: str
     again: bool
 

@@ -1,4 +1,4 @@
-"""Events that are sent to a webhook or to NATS. The log of this home is the outbox."""
+"""Events that are sent to a webhook, to NATS or to a paired Freehold. The log of this home is the outbox."""
 
 from urllib.parse import urlsplit
 
@@ -7,6 +7,7 @@ from freehold.slots.events.pump import read_kinds
 from freehold.slots.events.sink import EventSink
 from freehold.slots.events.store import EventStore
 from freehold.slots.host import SlotPlace
+from freehold.slots.neighbour import is_paired
 from freehold.slots.settings import ExternalSettings
 
 
@@ -23,6 +24,10 @@ def make_external(place: SlotPlace, settings: ExternalSettings) -> EventStore:
 
 
 def make_sink(settings: ExternalSettings) -> EventSink:
+    if is_paired(settings.require("url")):
+        from freehold.slots.events.neighbour import NeighbourLog
+
+        return NeighbourLog(settings)
     if urlsplit(settings.require("url")).scheme in ("http", "https"):
         from freehold.slots.events.webhook import Webhook
 

@@ -42,14 +42,14 @@ def store_memory(request: StoreMemory, context: CallContext) -> Steps[Memory]:
     if request.expires is not None:
         check_moment("expires", request.expires)
     if request.pinned:
-        _require_owner(caller)
+        require_may_pin(caller)
     if caller.session is not None:
         yield from _refuse_when_full()
     memory = Memory(
         id=new_memory_id(),
         namespace=request.namespace,
         text=request.text,
-        origin=_origin_for(request.origin, caller),
+        origin=origin_for(request.origin, caller),
         created=context.now,
         created_by=caller.name,
         updated=context.now,
@@ -63,7 +63,7 @@ def store_memory(request: StoreMemory, context: CallContext) -> Steps[Memory]:
     return memory
 
 
-def _origin_for(given: MemoryOrigin | None, caller: SlotCaller) -> MemoryOrigin:
+def origin_for(given: MemoryOrigin | None, caller: SlotCaller) -> MemoryOrigin:
     """What the caller says, as far as it can be the caller's to say: only the owner speaks for the owner."""
     if given is not None:
         check_origin(given)
@@ -77,23 +77,26 @@ def _origin_for(given: MemoryOrigin | None, caller: SlotCaller) -> MemoryOrigin:
 
 def _refuse_when_full() -> Steps[None]:
     row = yield from ask_one("SELECT count(*) FROM memory_entry")
-    if row is not None and row[0] >= MAX_ENTRIES:
+    if row is not None:
+        require_room(row[0])
+
+
+def require_room(entries: int) -> None:
+    """For what an agent stores. Raises `memory.conflict`."""
+    if entries >= MAX_ENTRIES:
         raise SlotError(
             "memory",
             "conflict",
-            f"The memory slot has {row[0]} entries, and agents can fill it with {MAX_ENTRIES}",
+            f"The memory slot has {entries} entries, and agents can fill it with {MAX_ENTRIES}",
             hint="Forget what is no longer needed, or store with an expiry",
         )
 
 
 def update_memory(request: UpdateMemory, context: CallContext) -> Steps[Memory]:
     caller = context.caller
-    if caller.session is not None:
-        raise SlotError(
-            "memory", "denied", "An agent cannot change a memory", hint="Store the corrected one, and forget the old"
-        )
+    require_may_change(caller)
     if request.pinned is not None:
-        _require_owner(caller)
+        require_may_pin(caller)
     before = yield from _lock(request.id, context)
     if request.version is not None and request.version != before.version:
         raise SlotError(
@@ -114,6 +117,25 @@ def update_memory(request: UpdateMemory, context: CallContext) -> Steps[Memory]:
     else:
         yield from write_memory(after)
     return after
+
+
+def require_may_change(caller: SlotCaller) -> None:
+    """Raises `memory.denied`."""
+    if caller.session is not None:
+        raise SlotError(
+            "memory", "denied", "An agent cannot change a memory", hint="Store the corrected one, and forget the old"
+        )
+
+
+def require_may_forget(memory: Memory, caller: SlotCaller) -> None:
+    """Raises `memory.denied`."""
+    if caller.session is not None and (memory.pinned or memory.origin.kind in ("owner", "program")):
+        raise SlotError(
+            "memory",
+            "denied",
+            f"The memory {memory.id} is the user's, so an agent cannot forget it",
+            hint="Ask the user to forget it",
+        )
 
 
 def _changed(before: Memory, request: UpdateMemory, context: CallContext) -> Memory:
@@ -138,13 +160,7 @@ def _changed(before: Memory, request: UpdateMemory, context: CallContext) -> Mem
 
 def forget_memory(request: ForgetMemory, context: CallContext) -> Steps[ForgottenMemory]:
     memory = yield from _lock(request.id, context)
-    if context.caller.session is not None and (memory.pinned or memory.origin.kind in ("owner", "program")):
-        raise SlotError(
-            "memory",
-            "denied",
-            f"The memory {memory.id} is the user's, so an agent cannot forget it",
-            hint="Ask the user to forget it",
-        )
+    require_may_forget(memory, context.caller)
     yield from remove_memories([memory.id], context.now)
     return ForgottenMemory(memory.id, memory.namespace)
 
@@ -159,7 +175,7 @@ def _lock(id: str, context: CallContext) -> Steps[Memory]:
     return memory
 
 
-def _require_owner(caller: SlotCaller) -> None:
+def require_may_pin(caller: SlotCaller) -> None:
     if not caller.is_owner:
         raise SlotError(
             "memory", "denied", "Only the owner can pin a memory", hint="freehold memory pin, or the page Memory"

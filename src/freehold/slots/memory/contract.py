@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from freehold.slots.contract import Record, SlotCall, SlotContract, SlotTransfer, SlotWrite
+from freehold.strict_json import EpochSeconds
 from freehold.timeline.event import Json
 
 OriginKind = Literal["owner", "program", "agent", "tool", "web"]
@@ -44,13 +45,13 @@ class Memory:
     namespace: str
     text: str
     origin: MemoryOrigin
-    created: float
+    created: EpochSeconds
     created_by: str
-    updated: float
-    expires: float | None
+    updated: EpochSeconds
+    expires: EpochSeconds | None
     pinned: bool
     used: int
-    last_used: float | None
+    last_used: EpochSeconds | None
     version: int
 
 
@@ -184,7 +185,7 @@ class StoreMemory(MemoryWrite):
     text: str
     namespace: str = SHARED
     origin: MemoryOrigin | None = None
-    expires: float | None = None
+    expires: EpochSeconds | None = None
     pinned: bool = False
     key: str | None = None
 
@@ -201,7 +202,7 @@ class UpdateMemory(MemoryWrite):
     id: str
     text: str | None = None
     namespace: str | None = None
-    expires: float | None = None
+    expires: EpochSeconds | None = None
     pinned: bool | None = None
     version: int | None = None
     key: str | None = None

@@ -1,10 +1,10 @@
-"""The memory slot, kept in a PostgreSQL database with the extension pgvector, which compares vectors."""
+"""The memory slot, kept in a PostgreSQL database with the extension pgvector, or by a paired Freehold: the address says which."""
 
 import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from freehold.slots.contract import SlotCaller
+from freehold.slots.contract import SlotCaller, SlotImplementation
 from freehold.slots.host import SlotPlace
 from freehold.slots.memory.calls import STEPS_OF_CALL
 from freehold.slots.memory.checks import NamespaceReach
@@ -13,6 +13,7 @@ from freehold.slots.memory.embedder import make_embedder
 from freehold.slots.memory.lookup import FindNearest, NearEntry
 from freehold.slots.memory.schema import POSTGRES_STEPS
 from freehold.slots.memory.store import MemoryStore
+from freehold.slots.neighbour import is_paired
 from freehold.slots.postgres import PostgresTables
 from freehold.slots.settings import ExternalSettings
 
@@ -24,7 +25,11 @@ MAX_INDEXED = 2_000
 """Dimensions that an index of pgvector takes. Longer vectors are compared one by one."""
 
 
-def make_external(place: SlotPlace, settings: ExternalSettings) -> MemoryStore:
+def make_external(place: SlotPlace, settings: ExternalSettings) -> SlotImplementation:
+    if is_paired(settings.require("url")):
+        from freehold.slots.memory.neighbour import NeighbourMemory
+
+        return NeighbourMemory(settings, place.timeline)
     embedder = make_embedder(settings, place.embed)
     tables = PostgresTables(
         CONTRACT, settings, POSTGRES_STEPS, STEPS_OF_CALL, extension="vector", more_settings=("embedding",)

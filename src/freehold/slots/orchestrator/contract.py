@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from freehold.slots.contract import SlotCall, SlotContract, SlotWrite
+from freehold.strict_json import EpochSeconds
 from freehold.timeline.event import Json
 
 MAX_PROMPT = 64 * 1024
@@ -39,7 +40,7 @@ PERMISSION_WORDS: Mapping[RunPermission, str] = {
 class Run:
     """`parent` is the session that wanted it; None for the owner. `cost` includes that of its own runs.
 
-    `ended`: somebody ended it before it was done. `computer` is where it works. `began_by` is who wanted it: `owner`,
+    `ended`: somebody ended it before it was done, or it was `lost`: the process that ran it died. `computer` is where it works. `began_by` is who wanted it: `owner`,
     `token:NAME` or `session:ID`.
     """
 
@@ -53,8 +54,8 @@ class Run:
     folder: str | None
     budget: float | None
     cost: float | None
-    created: float
-    finished: float | None
+    created: EpochSeconds
+    finished: EpochSeconds | None
     error: str | None
     added: int
     changed: int
@@ -63,6 +64,7 @@ class Run:
     computer: str
     permissions: tuple[RunPermission, ...] = PERMISSIONS
     began_by: str = "owner"
+    lost: bool = False
 
 
 @dataclass(frozen=True)

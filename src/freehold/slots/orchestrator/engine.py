@@ -51,11 +51,12 @@ class ChangeCounts:
 
 @dataclass(frozen=True)
 class ChildReport:
-    """How a run goes on. Only what is not None has changed."""
+    """How a run goes on. Only what is not None has changed. `lost`: nobody knows how it would have ended."""
 
     state: RunState | None = None
     error: str | None = None
     changes: ChangeCounts | None = None
+    lost: bool = False
 
 
 Report = Callable[[ChildReport], Awaitable[None]]

@@ -1,42 +1,31 @@
-"""Calls of the orchestrator slot, sent to another Freehold over its API."""
+"""Calls of the orchestrator slot, carried out by another Freehold. Which runs are a session's is decided here."""
 
 import asyncio
-import hashlib
 import itertools
-import json
 import logging
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import quote
 
-from freehold.slots.answers import check_key
 from freehold.slots.contract import Reply, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError
-from freehold.slots.neighbour import NeighbourApi
 from freehold.slots.orchestrator.contract import (
     GetChanges,
     GetRun,
     ListRuns,
     ReadRun,
     Run,
-    RunChange,
-    RunChanges,
-    RunEvent,
-    RunEvents,
     RunPage,
     SpawnRun,
     TakeChanges,
     TerminateRun,
 )
+from freehold.slots.orchestrator.far_orchestrator import FarOrchestrator
 from freehold.slots.orchestrator.far_runs import FarRuns, check_own_count
 from freehold.slots.orchestrator.store import KEPT_RUNS, check_page
-from freehold.slots.settings import ExternalSettings
-from freehold.strict_json import WrongShape, decode
+from freehold.strict_json import WrongShape
 from freehold.timeline import Timeline
 
-RUNS = "/v1/slots/orchestrator/runs"
 LOOK_INTERVAL = 15.0
 AT_ONCE = 8
 """Requests at the same time."""
@@ -49,18 +38,19 @@ log = logging.getLogger("freehold.slots")
 
 
 class NeighbourRuns:
-    """Each call is a request with a token of the other Freehold. Which runs are a session's is decided here, before it."""
+    """`place` is the address of the other Freehold as the manifest has it. `kind` says how it is asked."""
 
-    kind = "freehold"
     records_events = False
 
-    def __init__(self, settings: ExternalSettings, timeline: Timeline) -> None:
-        self._api = NeighbourApi(settings)
-        self._far = FarRuns(timeline, self._api.url)
+    def __init__(self, kind: str, place: str, orchestrator: FarOrchestrator, timeline: Timeline) -> None:
+        self.kind = kind
+        self._place = place
+        self._there = orchestrator
+        self._far = FarRuns(timeline, place)
 
     async def connect(self) -> None:
         await self._far.connect()
-        self._api.open()
+        await self._there.open()
         await self.health()
 
     async def work(self) -> None:
@@ -73,21 +63,21 @@ class NeighbourRuns:
                 for id in await self._far.list_unfinished():
                     await self._look(id)
             except (SlotError, *_WRONG) as error:
-                log.debug("the runs at %s were not looked at: %s", self._api.url, error)
+                log.debug("the runs at %s were not looked at: %s", self._place, error)
 
     async def health(self) -> None:
         await self._far.health()
-        await self._send("GET", RUNS, query={"limit": 1})
+        await self._there.health()
 
     async def close(self) -> None:
-        await self._api.close()
+        await self._there.close()
         await self._far.close()
 
     async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
         try:
             return cast("Reply", await self._answer(request, caller))
         except _WRONG as error:
-            raise self._api.wrong_reply(error) from error
+            raise self._there.wrong_reply(error) from error
 
     async def _answer(self, request: SlotCall[Any], caller: SlotCaller) -> Any:
         match request:
@@ -97,41 +87,21 @@ class NeighbourRuns:
                 return await self._list(request, caller)
             case TerminateRun() | TakeChanges():
                 await self._far.require_control(request.id, caller)
-                return await self._ask_about(request, caller)
-            case GetRun() | ReadRun() | GetChanges():
-                await self._far.require(request.id, caller)
-                return await self._ask_about(request, caller)
-        raise AssertionError(type(request).__name__)
-
-    async def _ask_about(self, request: SlotCall[Any], caller: SlotCaller) -> Any:
-        """One run, which the caller may see."""
-        match request:
-            case TerminateRun():
-                body = _with_key({"key": request.key}, caller)
-                return await self._run(await self._send("POST", f"{_path(request.id)}/stop", body))
-            case TakeChanges():
-                body = _with_key({"how": request.how, "force": request.force, "key": request.key}, caller)
-                found = await self._send("POST", f"{_path(request.id)}/changes", body, seconds=request.seconds_allowed)
-                return await self._run(found)
+                return await self._know(await self._there.ask_about(request, caller))
             case GetRun():
+                await self._far.require(request.id, caller)
                 return await self._get(request.id)
-            case ReadRun():
-                query = {"after": request.after, "limit": request.limit, "wait": int(request.seconds)}
-                found = await self._send("GET", f"{_path(request.id)}/events", query=query)
-                events = tuple(decode(RunEvent, one) for one in found["events"])
-                return RunEvents(await self._run(found["run"]), events, found["cursor"])
-            case GetChanges():
-                found = await self._send("GET", f"{_path(request.id)}/changes", seconds=request.seconds_allowed)
-                files = tuple(_change(one) for one in found["files"])
-                return RunChanges(await self._run(found["run"]), files, found.get("total", len(files)))
+            case ReadRun() | GetChanges():
+                await self._far.require(request.id, caller)
+                found = await self._there.ask_about(request, caller)
+                return replace(found, run=await self._know(found.run))
         raise AssertionError(type(request).__name__)
 
     async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
         request = replace(request, permissions=await self._far.limit(request, caller))
-        fields = {name: value for name, value in vars(request).items() if value is not None}
         session = caller.session
         if session is None:
-            begun = _run(await self._send("POST", RUNS, _with_key(fields, caller)))
+            begun = await self._there.spawn(request, caller)
             await self._far.note(begun, caller, begun.depth, request.key)
             return replace(begun, began_by=caller.name)
         async with self._far.spawning:
@@ -140,7 +110,7 @@ class NeighbourRuns:
                 # Counted after a look at those that may have finished meanwhile.
                 active = [await self._look(id) for id in await self._far.list_unfinished(session)]
                 check_own_count(sum(active))
-            run = _run(await self._send("POST", RUNS, _with_key(fields, caller)))
+            run = await self._there.spawn(request, caller)
             await self._far.note(run, caller, depth, request.key)
         return replace(run, parent=session, depth=depth, began_by=caller.name)
 
@@ -155,10 +125,8 @@ class NeighbourRuns:
         session = request.parent if caller.session is None else caller.session
         if session is not None:
             return await self._list_own(request, session)
-        query = {"active": "true" if request.active else None, "limit": request.limit, "cursor": request.cursor}
-        found = await self._send("GET", RUNS, query=query)
-        runs = tuple([await self._run(one) for one in found["runs"]])
-        return RunPage(runs, found["cursor"], float(found.get("cost", 0.0)))
+        found = await self._there.list(request)
+        return replace(found, runs=tuple([await self._know(one) for one in found.runs]))
 
     async def _list_own(self, request: ListRuns, session: str) -> RunPage:
         """The runs of one session of here, each asked for by its id: the other side does not know whose they are."""
@@ -181,57 +149,13 @@ class NeighbourRuns:
             return None
 
     async def _get(self, id: str) -> Run:
-        return await self._run(await self._send("GET", _path(id)))
+        return await self._know(await self._there.get(id))
 
-    async def _run(self, value: object) -> Run:
+    async def _know(self, run: Run) -> Run:
         """A run as it is known here: who began it, and how deep it is."""
-        run = _run(value)
         known = await self._far.find(run.id)
         if known is None:
             return run
         if run.cost != known.cost or (known.finished is None and run.finished is not None):
             await self._far.note_seen(run.id, run.cost, run.finished)
         return replace(run, parent=known.parent, depth=known.depth, began_by=known.began_by)
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        query: Mapping[str, Any] | None = None,
-        *,
-        seconds: float | None = None,
-    ) -> Any:
-        return await self._api.send(method, path, body, query, seconds=seconds)
-
-
-def _with_key(body: dict[str, Any], caller: SlotCaller) -> dict[str, Any]:
-    """There, all callers of this Freehold are one. Keys of two callers, and two keys of one, must not meet."""
-    key = body.pop("key", None)
-    if key is None:
-        return body
-    check_key("orchestrator", key)
-    digest = hashlib.sha256(json.dumps([caller.name, key]).encode()).hexdigest()
-    return {**body, "key": digest}
-
-
-def _run(value: object) -> Run:
-    if not isinstance(value, dict):
-        raise WrongShape("a run is not an object")
-    from datetime import datetime
-
-    times = {
-        name: None if value.get(name) is None else datetime.fromisoformat(str(value[name])).timestamp()
-        for name in ("created", "finished")
-    }
-    return decode(Run, {**value, **times})
-
-
-def _change(value: object) -> RunChange:
-    if not isinstance(value, dict):
-        raise WrongShape("a change is not an object")
-    return decode(RunChange, {name: one for name, one in value.items() if name != "traits"})
-
-
-def _path(id: str) -> str:
-    return f"{RUNS}/{quote(id, safe='')}"

@@ -33,4 +33,6 @@ STEPS = (
     UPDATE orchestrator_far_run SET began_by = 'session:' || parent WHERE parent IS NOT NULL;
     ALTER TABLE orchestrator_far_run ADD COLUMN cost REAL;
     """,
+    # Whether the process that ran it died meanwhile.
+    "ALTER TABLE orchestrator_run ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;",
 )

@@ -58,7 +58,7 @@ KEPT_RUNS = 365 * 86_400
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _COLUMNS = (
     "id, session, agent, title, state, parent, depth, folder, budget, cost, created, finished, error, added, changed,"
-    " removed, outcome, permissions, began_by"
+    " removed, outcome, permissions, began_by, lost"
 )
 
 log = logging.getLogger("freehold.slots")
@@ -124,7 +124,7 @@ class OrchestratorStore:
     # Writing
 
     async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
-        _check_spawn(request)
+        check_spawn(request)
         spawning = asyncio.ensure_future(self._spawn_once(request, caller))
         spawning.add_done_callback(_ignore_result)
         # Also when the caller has gone: a run that is stored and not launched would keep its place.
@@ -297,8 +297,7 @@ class OrchestratorStore:
         return RunPage(runs, str(rows[request.limit - 1][-1]) if len(rows) > request.limit else None, cost)
 
     async def _read(self, request: ReadRun, caller: SlotCaller) -> RunEvents:
-        if not 1 <= request.limit <= MAX_EVENTS or not 0 <= request.seconds <= MAX_WAIT or request.after < 0:
-            raise _invalid(f"limit is 1 to {MAX_EVENTS}, seconds 0 to {MAX_WAIT:g}, and after is not negative")
+        check_read(request)
         end = asyncio.get_running_loop().time() + request.seconds
         while True:
             run = await self._require(request.id, caller)
@@ -410,8 +409,8 @@ class OrchestratorStore:
             if news.state is not None:
                 is_over = news.state not in UNFINISHED
                 tx.execute(
-                    "UPDATE orchestrator_run SET state = ?, error = coalesce(?, note), finished = ? WHERE id = ?",
-                    (news.state, news.error, time.time() if is_over else None, id),
+                    "UPDATE orchestrator_run SET state = ?, error = coalesce(?, note), finished = ?, lost = ? WHERE id = ?",
+                    (news.state, news.error, time.time() if is_over else None, news.lost, id),
                 )
                 if is_over:
                     tx.append("orchestrator.finished", {"id": id, "state": news.state})
@@ -430,7 +429,7 @@ class OrchestratorStore:
         try:
             changes: ChangeCounts = await engine.salvage(id)
             await self._measure_costs(id)
-            news = ChildReport(state="ended", error=LOST, changes=changes)
+            news = ChildReport(state="ended", error=LOST, changes=changes, lost=True)
             await self._tables.in_thread(self._store_report, id, news)
         except FreeholdError as error:
             # The keeper starts, for example.
@@ -532,10 +531,11 @@ def _answer_with(run: Run) -> Any:
 def _run(row: tuple[Any, ...]) -> Run:
     values: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=True))
     stored = values.pop("permissions").split(",")
+    values["lost"] = bool(values["lost"])
     return Run(**values, computer="here", permissions=tuple(one for one in PERMISSIONS if one in stored))
 
 
-def _check_spawn(request: SpawnRun) -> None:
+def check_spawn(request: SpawnRun) -> None:
     if not request.prompt.strip() or len(request.prompt) > MAX_PROMPT:
         raise _invalid(f"A prompt has 1 to {MAX_PROMPT} characters")
     if request.title is not None and (not 0 < len(request.title) <= MAX_TITLE or not request.title.isprintable()):
@@ -547,6 +547,11 @@ def _check_spawn(request: SpawnRun) -> None:
         parts = folder.strip("/").split("/")
         if len(folder) > MAX_FOLDER or folder.startswith("/") or not folder.isprintable() or ".." in parts:
             raise _invalid(f"{folder[:80]!a} is not a folder of the workspace", "Such as site, or . for all of it")
+
+
+def check_read(request: ReadRun) -> None:
+    if not 1 <= request.limit <= MAX_EVENTS or not 0 <= request.seconds <= MAX_WAIT or request.after < 0:
+        raise _invalid(f"limit is 1 to {MAX_EVENTS}, seconds 0 to {MAX_WAIT:g}, and after is not negative")
 
 
 def check_page(request: ListRuns) -> int | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from freehold.slots.contract import Record, SlotCall, SlotContract, SlotTransfer, SlotWrite
+from freehold.strict_json import EpochSeconds
 from freehold.timeline.event import Json
 
 MAX_PATH = 1000
@@ -17,6 +18,8 @@ MAX_PATCH = 1000
 MAX_PAGE = 500
 MAX_RECORDS = 20
 MAX_WAIT = 5.0
+TRANSFER_SECONDS = 300.0
+"""Each of `MAX_RECORDS` documents of a page is several requests to a server that may be far away."""
 
 AccessMode = Literal["read", "write"]
 """`write` includes `read`."""
@@ -35,7 +38,7 @@ class DocumentInfo:
     media: str | None
     etag: str | None
     size: int | None
-    modified: float | None
+    modified: EpochSeconds | None
 
     @property
     def is_folder(self) -> bool:
@@ -73,7 +76,7 @@ class PodGrant:
     agent: str
     folder: str
     mode: AccessMode
-    granted: float
+    granted: EpochSeconds
     session: str | None = None
     once: bool = False
 
@@ -88,7 +91,7 @@ class PodAccess:
     """One time that somebody other than the owner reached, or tried to reach, something."""
 
     number: int
-    at: float
+    at: EpochSeconds
     who: str
     agent: str | None
     act: AccessAct
@@ -300,6 +303,7 @@ class ListAccess(SlotCall[AccessPage]):
 
 @dataclass(frozen=True)
 class ExportPods(SlotCall[PodRecords]):
+    seconds_allowed: ClassVar[float | None] = TRANSFER_SECONDS
     method: ClassVar[str] = "export"
     limit: int = MAX_RECORDS
     cursor: str | None = None
@@ -309,6 +313,7 @@ class ExportPods(SlotCall[PodRecords]):
 class ImportPods(SlotWrite[PodImport]):
     """Documents and folders of an export. Idempotent: a document replaces the one at its path."""
 
+    seconds_allowed: ClassVar[float | None] = TRANSFER_SECONDS
     method: ClassVar[str] = "import"
     event: ClassVar[str] = "pods.imported"
     records: tuple[Record, ...]
