@@ -60,27 +60,32 @@ Answer = Callable[[str, str, asyncio.StreamWriter], Awaitable[None]]
 async def hostile_server(answer: Answer) -> AsyncIterator[str]:
     """The address of a server that does whatever a test wants. One answer for each connection."""
     tasks: set[asyncio.Task[None]] = set()
+    ended = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                method, path, _ = head.split("\r\n")[0].split(" ")
-                await answer(method, path, writer)
-        finally:
-            tasks.discard(task)
-            writer.close()
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            method, path, _ = head.split("\r\n")[0].split(" ")
+            await answer(method, path, writer)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Also a connection that comes at the end, or whose task is cancelled before it has begun, is closed."""
+        if ended.is_set():
+            writer.close()
+            return
+        task = asyncio.create_task(serve(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(lambda _: writer.close())
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
         port = server.sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}"
     finally:
         server.close()
-        for task in list(tasks):
+        ended.set()
+        for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -1,6 +1,6 @@
 """The contract of `freehold.computer.contract.backend`, run against every backend.
 
-A new backend is one line in BACKENDS. Limits are tested where `isolation.limits` says that the backend enforces them.
+A new backend is one line in BACKENDS. `ray` has the fleet of the run. Limits are tested where `isolation.limits` says that the backend enforces them.
 """
 
 import asyncio
@@ -20,12 +20,13 @@ from tests.computer.waits import alive
 from tests.support.condition import until
 
 from freehold.computer import Computer, LimitEvent, Limits, Machine, launch
-from freehold.computer.contract.backend import Backend, find_host_pid
+from freehold.computer.contract.backend import Backend, RemoteParts, find_host_pid, read_usage
 from freehold.computer.contract.report import SleepReport
 from freehold.computer.contract.spec import MIB, ComputerSpec, Mount
 from freehold.computer.contract.transport import SocketTransport
 from freehold.computer.registry import find_backend
 from freehold.errors import FreeholdError
+from freehold.fleet.machine import RemoteMachine
 
 BACKENDS: dict[str, Callable[[], AbstractContextManager[Backend]]] = {
     "bubblewrap": lambda: contextlib.nullcontext(find_backend("bubblewrap")),
@@ -39,8 +40,11 @@ ALLOCATE = "x = bytearray(400 * 1024 * 1024); print(len(x))"
 DEADLINE = 20
 
 
-@pytest.fixture(params=BACKENDS, scope="module")
+@pytest.fixture(params=[*BACKENDS, "ray"], scope="module")
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    if request.param == "ray":
+        yield request.getfixturevalue("fleet").backend()
+        return
     with BACKENDS[request.param]() as started:
         yield started
 
@@ -68,11 +72,18 @@ async def running(backend: Backend, spec: ComputerSpec, path: Path) -> AsyncIter
             await machine.stop(0)
 
 
+async def bring_back(machine: Machine) -> None:
+    """A machine on another host has copies of the folders."""
+    if isinstance(machine, RemoteParts):
+        await machine.fetch_files()
+
+
 async def test_it_starts_and_runs_commands(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
     async with running(backend, spec, tmp_path / "link") as (machine, computer):
         assert machine.isolation.backend == backend.name
         assert (await computer.run("echo hello")).stdout == b"hello\n"
         await computer.files.write("made.txt", b"inside")
+        await bring_back(machine)
         assert (spec.workspace / "made.txt").read_bytes() == b"inside"
 
 
@@ -124,7 +135,7 @@ async def test_the_death_of_the_guest_is_seen(backend: Backend, spec: ComputerSp
     """SIGKILL to the guest ends the machine and everything inside, and every waiter is told."""
     async with running(backend, spec, tmp_path / "link") as (machine, computer):
         await computer.run("setsid sleep 1000 >/dev/null 2>&1 &")
-        pid = find_host_pid(machine)
+        pid = machine.guest_pid if isinstance(machine, RemoteMachine) else find_host_pid(machine)  # its node is here
         assert pid is not None, "this backend needs another way to kill its guest in this test"
         os.kill(pid, signal.SIGKILL)
         async with asyncio.timeout(DEADLINE):
@@ -156,10 +167,10 @@ async def test_a_lost_link_is_made_again(backend: Backend, spec: ComputerSpec, t
 async def test_usage_is_measured_or_said_to_be_unknown(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
     async with running(backend, spec, tmp_path / "link") as (machine, computer):
         await computer.run("true")
-        usage = machine.usage()
+        usage = await read_usage(machine)
         assert usage.memory is None or usage.memory > 0
         assert usage.processes is None or usage.processes >= 1
-    assert all(value is None for value in vars(machine.usage()).values())
+    assert all(value is None for value in vars(await read_usage(machine)).values())
 
 
 async def test_an_enforced_memory_limit_is_held_and_reported(
@@ -171,7 +182,7 @@ async def test_an_enforced_memory_limit_is_held_and_reported(
         events: list[LimitEvent] = []
         unsubscribe = machine.subscribe(events.append)
         assert not (await computer.run(["/usr/bin/python3", "-c", ALLOCATE])).ok
-        machine.usage()
+        await read_usage(machine)
         assert any(event.kind == "reached" and event.setting == "computer.limits.memory" for event in events), events
         unsubscribe()
         unsubscribe()
@@ -209,6 +220,8 @@ async def test_two_machines_have_nothing_in_common(backend: Backend, tmp_path: P
     ):
         await computer.files.write("name", b"one")
         await other.files.write("name", b"two")
+        await bring_back(first)
+        await bring_back(second)
         assert (one.workspace / "name").read_bytes() == b"one"
         assert (two.workspace / "name").read_bytes() == b"two"
         process = await computer.spawn(["sleep", "1000"])
@@ -216,7 +229,7 @@ async def test_two_machines_have_nothing_in_common(backend: Backend, tmp_path: P
         await second.stop(0)
         assert (await computer.run("cat name")).stdout == b"one"
         assert process.exit is None
-        first.usage()
+        await read_usage(first)
 
 
 async def test_an_unknown_image_is_refused(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
@@ -288,8 +301,8 @@ async def test_everything_goes_on_after_a_sleep(backend: Backend, spec: Computer
             before = int(await anext(lines))
             async with asleep(machine) as report:
                 if report is not None:
-                    used = machine.usage().cpu_seconds
-                    assert machine.usage().cpu_seconds == used
+                    used = (await read_usage(machine)).cpu_seconds
+                    assert (await read_usage(machine)).cpu_seconds == used
             assert int(await anext(lines)) == before + 1
             await terminal.write(b"echo [$word]\n")
             await terminal.read_until(b"[kept]")

@@ -21,7 +21,7 @@ from tests.support.condition import until, wait_until
 from tests.support.processes import read_command
 
 from freehold.computer import Computer
-from freehold.computer.escapes import BOMBS, ESCAPES, try_bomb, try_escape
+from freehold.computer.escapes import BOMBS, ESCAPES, try_bomb, try_escapes
 from freehold.computer.escapes.bait import placed_bait
 from freehold.computer.escapes.bombs import SMALL as BOMB_LIMITS
 from freehold.computer.microvm.backend import MicroVm
@@ -51,7 +51,7 @@ async def test_every_escape_attempt_is_refused_in_a_virtual_machine(backend: Mic
     spec = make_spec(tmp_path, "one")
     async with Computer.start(spec.workspace, spec.home, limits=BOMB_LIMITS, backend=backend) as computer:
         with placed_bait() as bait:
-            verdicts = [await try_escape(escape, bait, computer) for escape in ESCAPES]
+            verdicts = [verdict async for verdict in try_escapes(ESCAPES, bait, computer)]
             (bomb,) = (bomb for bomb in BOMBS if bomb.name == "disk")
             verdicts.append(await try_bomb(bomb, bait, computer, backend))
     assert {verdict.name: verdict.seen for verdict in verdicts if verdict.outcome != "refused"} == {}

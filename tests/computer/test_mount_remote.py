@@ -37,7 +37,7 @@ from tests.support.processes import find_descendants
 from freehold.computer import Computer, Mount, launch
 from freehold.computer.contract.backend import Backend, Machine
 from freehold.computer.contract.spec import ComputerSpec
-from freehold.computer.mounts import helper_process, remote_mount
+from freehold.computer.mounts import helper_inside, helper_process, remote_mount
 from freehold.computer.mounts.helper_inside import CONTROL
 from freehold.computer.mounts.helper_process import HELPER_UID
 from freehold.computer.mounts.mount_point import MountPoints
@@ -277,6 +277,35 @@ async def test_what_was_written_before_the_helper_was_killed_is_sent_by_the_next
         os.kill(old, signal.SIGKILL)
         await inside.until_restarted(old)
         await until(lambda: _read(server.bucket / "unsent") == "kept\n")
+
+
+async def test_an_unsent_file_whose_record_was_cut_off_is_sent_by_the_next_helper(
+    servers: dict[str, StorageServer], tmp_path: Path
+) -> None:
+    """rclone writes its record in place, so that a kill can leave half of one. It deletes such a file itself."""
+    server = servers["webdav"]
+    async with mounted(make_folder(server), tmp_path) as inside:
+        await inside.until_state("ready")
+        await inside.run("echo kept > /mnt/remote/half-recorded")
+        old = inside.helper
+        os.kill(old, signal.SIGKILL)
+        await inside.until_state("down")
+        (record,) = (tmp_path / "cache/vfsMeta").rglob("half-recorded")
+        os.truncate(record, 20)
+        await inside.until_restarted(old)
+        await until(lambda: _read(server.bucket / "half-recorded") == "kept\n")
+
+
+@pytest.mark.parametrize("fetched", [0, 1 << 20], ids=["empty", "with a hole"])
+def test_a_file_that_may_be_half_fetched_is_not_recorded_as_unsent(tmp_path: Path, fetched: int) -> None:
+    for part in ("vfs", "vfsMeta"):
+        (tmp_path / part / "remote").mkdir(parents=True)
+    (tmp_path / "vfsMeta/remote/file").write_text('{"Size": 4')
+    with (tmp_path / "vfs/remote/file").open("wb") as file:
+        file.seek(fetched)
+        file.write(b"end" if fetched else b"")
+    helper_inside.repair_cache(tmp_path)
+    assert (tmp_path / "vfsMeta/remote/file").read_text() == '{"Size": 4'
 
 
 async def test_a_helper_that_hangs_gives_errors_and_no_process_waits_for_ever(

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.computer.machines import host_pid
 
+from freehold import system_packages
 from freehold.computer.bubblewrap import requirements, sandbox
 from freehold.computer.bubblewrap.backend import Bubblewrap
 from freehold.computer.bubblewrap.layout import MAX_COPIED, open_public_file
@@ -206,14 +207,26 @@ def tools_forgotten() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("tools_forgotten")
-@pytest.mark.parametrize("missing", ["bwrap", "setpriv"])
-async def test_without_its_programs_no_computer_starts(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = shutil.which
-    monkeypatch.setattr(shutil, "which", lambda name, path=None: None if name == missing else real(name, path=path))
-    with pytest.raises(FreeholdError, match=missing) as caught:
+@pytest.mark.parametrize(
+    ("missing", "packages"),
+    [
+        (["bwrap"], "bubblewrap"),
+        (["setpriv"], "util-linux"),
+        (["bwrap", "setpriv", "libseccomp"], "bubblewrap util-linux libseccomp2"),
+    ],
+)
+async def test_without_its_programs_no_computer_starts_and_one_command_brings_them(
+    missing: list[str], packages: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(name: str, path: str | None = None) -> str | None:
+        return None if name in missing else f"/usr/bin/{name}"
+
+    monkeypatch.setattr(shutil, "which", find)
+    monkeypatch.setattr(system_packages, "_has_library", lambda: "libseccomp" not in missing)
+    with pytest.raises(FreeholdError, match="not installed") as caught:
         await Computer.start()
     assert caught.value.code == "computer.no-isolation"
-    assert "apt install" in caught.value.hint
+    assert caught.value.hint == f"Install what is missing: apt-get install {packages}"
     assert [problem.wall for problem in find_missing_requirements()] == ["sandbox"]
 
 

@@ -16,6 +16,7 @@ from freehold.doctor import (
     DoctorProcess,
     DoctorReport,
     DoctorStarted,
+    ExceptionTried,
     IsolationFound,
     decode_event,
     doctor_command,
@@ -28,7 +29,8 @@ STARTED = DoctorStarted(2, {"kernel": "Linux"}, (MissingWall("net", "There is no
 ISOLATION = IsolationFound(Isolation("bubblewrap", "0.8", "uid 7", ("mnt", "net"), {"memory": "watch"}))
 REFUSED = Verdict("host-file", "reads a file of the host", "refused", "ENOENT")
 ESCAPED = Verdict("network", "reaches the network", "escaped", "1.1.1.1")
-EVENTS: list[DoctorEvent] = [STARTED, ISOLATION, AttemptEnded(REFUSED), DoctorEnded(ok=False)]
+TRIED = ExceptionTried("browser", ("Memory: 2GiB",), is_right=False, seen="It has ended")
+EVENTS: list[DoctorEvent] = [STARTED, ISOLATION, AttemptEnded(REFUSED), TRIED, DoctorEnded(ok=False)]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)

@@ -8,8 +8,9 @@ from freehold.cli.doctor import print_event
 from freehold.computer.mounts.remote_state import RemoteMountState
 from freehold.computer.mounts.remote_status import serve_states
 from freehold.doctor import decode_event, encode_event, mounts
+from freehold.doctor.backend_choice import BackendChoice
 from freehold.doctor.events import DoctorStarted
-from freehold.doctor.examination import BackendChoice, check_machine
+from freehold.doctor.examination import check_machine
 from freehold.doctor.mounts import FoundMount
 from freehold.doctor.report import DoctorReport
 from freehold.home import Home

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freehold.history import line_matcher
+from freehold.history import diff, line_matcher
 from freehold.history.diff import count_lines, make_unified_diff
 from freehold.history.line_matcher import match_lines
 from freehold.history.merge import merge_lines
@@ -24,14 +24,17 @@ def test_the_matches_are_those_of_the_standard_library(old: list[bytes], new: li
     assert match_lines(old, new) == SequenceMatcher(None, old, new).get_opcodes()
 
 
-def test_a_file_that_would_take_minutes_is_not_compared_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_would_take_minutes_is_shown_as_all_old_and_all_new_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two files of 4,000 lines took twenty seconds; a revert of many such files held up every undo."""
     monkeypatch.setattr(line_matcher, "MAX_WORK", 200_000)
     old, new = interleave(b"old", 1_000), interleave(b"new", 1_000)
     assert match_lines(old, new) is None
     before, after = b"\n".join(old), b"\n".join(new)
-    assert count_lines(before, after) == (1_000, 1_000)
-    assert make_unified_diff(before, after, b"file") == b""
+    assert count_lines(before, after) == (1_999, 1_999)
+    shown = make_unified_diff(before, after, b"file").splitlines()
+    assert shown[:3] == [b"--- a/file", b"+++ b/file", b"@@ -1,2000 +1,2000 @@"]
+    assert [line[1:] for line in shown[3:] if line.startswith((b"-", b" "))] == old
+    assert [line[1:] for line in shown[3:] if line.startswith((b"+", b" "))] == new
     assert merge_lines(old, new, [*old, b"one more"]) is None
 
 
@@ -42,3 +45,16 @@ def test_ordinary_changes_of_a_large_file_are_far_from_the_limit(monkeypatch: py
     matched = match_lines(old, new)
     assert matched is not None
     assert len(matched) > 50
+
+
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
+def test_a_diff_of_too_many_lines_has_the_form_of_every_other(lead: int, old: int, new: int, tail: int) -> None:
+    around = [b"lead %d\n" % number for number in range(lead)], [b"tail %d\n" % number for number in range(tail)]
+    before = b"".join((*around[0], *(b"old %d\n" % number for number in range(old)), *around[1]))
+    after = b"".join((*around[0], *(b"new %d\n" % number for number in range(new)), *around[1]))
+    if before == after:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        expected = make_unified_diff(before, after, b"file")
+        patch.setattr(diff, "MAX_LINES", -1)
+        assert make_unified_diff(before, after, b"file") == expected

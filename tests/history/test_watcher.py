@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.history.tree import differences, read_tree, write
+from tests.support.condition import DEADLINE
 
 from freehold.history import History, HistorySettings
 from freehold.history.stream import MAX_BATCH_CHANGES, MAX_KEPT_CHANGES, ChangeStream
@@ -129,7 +130,7 @@ def test_a_snapshot_is_taken_once_the_writing_has_stopped(tmp_path: Path, worksp
         history.take_quiet_snapshot = quiet_snapshot  # type: ignore[method-assign]
         history.start()
         write(workspace / "file", "x")
-        assert done.wait(10)
+        assert done.wait(DEADLINE)
         assert history.log()[0].kind == "quiet"
 
 
@@ -149,12 +150,12 @@ async def test_changes_arrive_as_a_stream_with_numbers(history: History, workspa
     waiting = asyncio.ensure_future(anext(follower))
     await asyncio.sleep(0)
     write(workspace / "file", "x")
-    changes = await asyncio.wait_for(waiting, 10)
+    changes = await asyncio.wait_for(waiting, DEADLINE)
     assert not changes.relist
     assert [item.path for item in changes.items] == [b"workspace/file"]
     assert changes.items[0].word == "added"
     write(workspace / "file", "y")
-    later = await asyncio.wait_for(anext(follower), 10)
+    later = await asyncio.wait_for(anext(follower), DEADLINE)
     assert later.sequence > changes.sequence
     await follower.aclose()  # type: ignore[attr-defined]
 

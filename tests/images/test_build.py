@@ -18,13 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.computer.engines import running_engine
 from tests.computer.virtual_machines import micro_vm
 from tests.images.offline import offline
+from tests.support.compose import OWNER, ComposeProject
+from tests.support.ports import free_ports
 
 from freehold.computer import Computer
 from freehold.computer.engine.api import EngineApi
 from freehold.computer.engine.backend import ContainerBackend
+from freehold.deploy.cli import command as deploy_command
 from freehold.errors import FreeholdError
 from freehold.images import brain as brain_packages
 from freehold.images import build, oci
@@ -326,6 +330,47 @@ def test_the_image_of_freehold_itself_runs_unprivileged_in_a_container(
         api.remove("brain")
 
 
+def test_both_images_are_deployed_with_compose(
+    built: tuple[ImageFolder, ImageLock, ImageRecord],
+    brain: tuple[ImageFolder, ImageLock, ImageRecord],
+    docker: ContainerBackend,
+    tmp_path: Path,
+) -> None:
+    """As an owner does it: the files that Freehold writes, and the images that it builds. Work in one, undo by the other."""
+    if shutil.which("docker-compose") is None:
+        pytest.skip("docker-compose is not installed: the images were not deployed")
+    api, names = docker._api, []
+    for name, (images, lock, record) in (("freehold-brain", brain), ("freehold", built)):
+        if api.find_image_id(f"sha256:{record.config}") is None:
+            api.load_image(images.current / "image.tar")
+        names.append(f"{name}:{lock.digest[:12]}")
+    http_port, ssh_port = free_ports(2)
+    (tmp_path / "freehold.toml").write_text(
+        f"""
+        owner.did = "{OWNER}"
+        gateway.public_url = "https://agent.example.com"
+        deploy.http_port = {http_port}
+        deploy.ssh_port = {ssh_port}
+        """
+    )
+    words = ["compose", str(tmp_path / "out"), "--home", str(tmp_path)]
+    written = CliRunner().invoke(deploy_command, [*words, "--brain-image", names[0], "--computer-image", names[1]])
+    assert written.exit_code == 0, written.output
+    project = ComposeProject(tmp_path / "out", api, f"unix://{api.path}")
+    try:
+        project.run("up", "-d")
+        project.await_ready()
+        ran = project.freehold("run", "--", "sh", "-c", "id -un; python3 -c 'import six'; echo one > story").stdout
+        assert ran == "agent\n", "the programs of its own image, and its user"
+        assert project.execute("cat", "/var/lib/freehold/workspace/story").stdout == "one\n"
+        project.freehold("undo")
+        assert project.execute("test", "-e", "/var/lib/freehold/workspace/story", check=False).returncode == 1
+        doctor = project.freehold("doctor", check=False)
+        assert doctor.returncode == 0, doctor.stdout
+    finally:
+        project.run("down", "-v", "-t", "5", check=False)
+
+
 def test_the_image_of_freehold_itself_is_locked_and_checked_like_the_other(
     brain: tuple[ImageFolder, ImageLock, ImageRecord],
 ) -> None:
@@ -334,6 +379,6 @@ def test_the_image_of_freehold_itself_is_locked_and_checked_like_the_other(
     assert images.check(thorough=True) == record
     config = read_config(images.current / "image.tar", record)["config"]
     assert config["Labels"]["freehold.lock"] == f"sha256:{lock.digest}"
-    assert config["User"] == "1000:1000"
+    assert config["User"] == "64242:64242"
     locked = {one.name for one in lock.of_kind("wheel")}
     assert {"fastapi", "pydantic-core", "cryptography"} <= locked

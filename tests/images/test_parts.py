@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from freehold.agents.catalogue import installation
 from freehold.errors import FreeholdError
-from freehold.images import command
+from freehold.home import find_home
+from freehold.images import command, resolution
 from freehold.images.artifacts import BuiltFile, ImageFolder, ImageRecord
 from freehold.images.bill_of_materials import make_bill_of_materials
 from freehold.images.build import make_disk, remove_old_images, unpack_root
@@ -32,9 +33,11 @@ from freehold.images.lock import EPOCH, ImageLock, LockedPackage, compare_locks,
 from freehold.images.npm import PLACE, read_entries, unpack_npm_packages
 from freehold.images.oci import write_oci_archive
 from freehold.images.pool import PackagePool
-from freehold.images.resolution import RECEIPT, lock_agents
+from freehold.images.resolution import RECEIPT, choose_packages, lock_agents, lock_skills
+from freehold.images.section import ImageSection
 from freehold.images.tree import check_tree, write_tree_list
 from freehold.images.wheels import unpack_node, unpack_wheel
+from freehold.skills.library import SkillLibrary
 
 DEB = LockedPackage("deb", "git", "1:2.39-1", "git_1%3a2.39-1_amd64.deb", "a" * 64, 10)
 WHEEL = LockedPackage("wheel", "six", "1.17.0", "six-1.17.0-py3-none-any.whl", "b" * 64, 20)
@@ -471,3 +474,53 @@ def test_agents_go_into_the_image_as_they_are_installed(tmp_path: Path) -> None:
             lock_agents([name], agents, pool)
         assert caught.value.code == "image.missing"
     assert RECEIPT == installation.RECEIPT
+
+
+def test_skills_go_into_the_image_as_they_are_in_use(tmp_path: Path) -> None:
+    """Their names lead to the versions that the lock of the skills names, as in a computer that Freehold starts."""
+    home, pool, source = find_home(tmp_path / "home"), PackagePool(tmp_path / "pool"), tmp_path / "tidy"
+    source.mkdir()
+    (source / "SKILL.md").write_text("---\nname: tidy\ndescription: Tidies.\n---\nTidy up.\n")
+    library = SkillLibrary(home)
+    library.add(library.read(str(source)))
+    digest = library.read_lock().skills["tidy"].digest
+    version, names = lock_skills(["tidy"], home, pool)
+    assert set(read_layer(pool.open_checked(version))) == {f"/opt/agent-skills/versions/{digest}/SKILL.md"}
+    assert read_layer(pool.open_checked(names)) == {"/opt/agent-skills/current/tidy": (0o777, f"../versions/{digest}")}
+    assert lock_skills([], None, pool) == []
+    with pytest.raises(FreeholdError, match="is not in use") as caught:
+        lock_skills(["other"], home, pool)
+    assert caught.value.code == "image.missing"
+    changed = home.skills / "versions" / digest / "SKILL.md"
+    changed.chmod(0o644)
+    changed.write_text("changed")
+    with pytest.raises(FreeholdError) as tampered:
+        lock_skills(["tidy"], home, pool)
+    assert tampered.value.code == "skill.tampered"
+
+
+def test_skills_and_agents_are_in_the_lock_its_digest_and_the_bill_of_materials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version of a skill is another lock."""
+    python = replace(DEB, name="python3", version="3.11.2-1")
+    monkeypatch.setattr(resolution, "fetch_debs", lambda *_: [python])
+    home, pool, source = find_home(tmp_path / "home"), PackagePool(tmp_path / "pool"), tmp_path / "tidy"
+    source.mkdir()
+    (home.agents / "claude").mkdir(parents=True)
+    (home.agents / "claude" / RECEIPT).write_text("{}")
+    library = SkillLibrary(home)
+    locks = []
+    for words in ("Tidy up.", "Tidy up well."):
+        (source / "SKILL.md").write_text(f"---\nname: tidy\ndescription: Tidies.\n---\n{words}\n")
+        library.add(library.read(str(source)), replaces=True)
+        section = ImageSection(agents=("claude",), skills=("tidy",))
+        locks.append(choose_packages(section, pool, list, home=home))
+        digest = library.read_lock().skills["tidy"].digest
+        wanted = {f"/opt/agent-skills/versions/{digest}", "/opt/agent-skills/current", "/opt/agents/claude"}
+        assert {one.name for one in locks[-1].of_kind("files")} == wanted
+        components = json.loads(make_bill_of_materials(locks[-1], "1.0"))["components"]
+        hashes = {one["name"]: one["hashes"][0]["content"] for one in components}
+        assert {name: hashes[name] for name in wanted} == {one.name: one.sha256 for one in locks[-1].of_kind("files")}
+    assert locks[0].digest != locks[1].digest
+    assert locks[0].request == locks[1].request

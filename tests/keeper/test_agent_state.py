@@ -8,8 +8,9 @@ import pytest
 from freehold.history import History, HistorySettings
 from freehold.history.ignore_rules import compile_ignore_rules
 from freehold.home import find_home
-from freehold.keeper.agent_state import IGNORED_PATTERNS
+from freehold.keeper.agent_state import IGNORED_PATTERNS, list_memory_patterns
 from freehold.keeper.paths import prepare_folders, prepare_root
+from freehold.manifest import load_manifest
 
 STATE = (
     ".freehold/sessions/",
@@ -61,6 +62,22 @@ def test_files_that_instruct_an_agent_are_recorded(path: str) -> None:
 
 def test_the_owner_can_record_the_agents_own_files() -> None:
     assert not ignored(".claude/projects/", (*IGNORED_PATTERNS, "!home/.claude/*"))
+
+
+def test_where_a_described_agent_keeps_its_conversations_is_named_and_ignored(tmp_path: Path) -> None:
+    file = tmp_path / "freehold.toml"
+    file.write_text('[agents.mine]\ncommand = "mine"\nmemory = [".mine/sessions"]\n')
+    patterns = list_memory_patterns(load_manifest(file, {}, home=tmp_path).manifest)
+    assert ignored(".mine/sessions/", patterns)
+    assert not ignored(".mine/hooks.json", patterns)
+
+
+@pytest.mark.parametrize("folder", ["/etc", "..", "a/../b", ".", "", "*", "a//b", "a/", "!a", "a\\nb"])
+def test_a_folder_that_leads_out_or_stands_for_several_is_refused(tmp_path: Path, folder: str) -> None:
+    file = tmp_path / "freehold.toml"
+    file.write_text(f'[agents.mine]\ncommand = "mine"\nmemory = ["{folder}"]\n')
+    problems = load_manifest(file, {}, home=tmp_path).problems
+    assert any("memory" in str(problem) for problem in problems if problem.severity == "error"), problems
 
 
 def test_the_same_names_in_the_workspace_are_recorded() -> None:

@@ -11,7 +11,7 @@ from tests.support.freehold import FreeholdHarness
 from freehold.computer import Computer
 from freehold.computer.library.request import send_request
 from freehold.errors import FreeholdError
-from freehold.keeper.calls import ComputerInfo, ListComputers, StartComputer, StopComputer
+from freehold.keeper.calls import ComputerInfo, ListComputers, RemoveKeptHome, StartComputer, StopComputer
 
 MIB = 1024 * 1024
 
@@ -188,3 +188,31 @@ def test_stopping_the_keeper_ends_all_computers(tmp_path: Path) -> None:
     assert not list(harness.home.run.glob("computer-*"))
     assert not harness.home.temporary_computers.exists() or not list(harness.home.temporary_computers.iterdir())
     assert all(folder.is_dir() for folder in folders.values()), "folders of the caller are never removed"
+
+
+async def test_a_kept_home_stays_until_it_is_removed_and_two_computers_never_share_one(
+    harness: FreeholdHarness,
+) -> None:
+    first = harness.call(StartComputer("first", kept_home="browser-1"))
+    async with Computer.connect(first.socket) as computer:
+        await computer.files.write("/home/agent/cookie", b"1")
+    for refused in (StartComputer("other", kept_home="browser-1"), RemoveKeptHome("browser-1")):
+        with pytest.raises(FreeholdError) as caught:
+            harness.call(refused)
+        assert caught.value.code == "computer.folder-in-use"
+    harness.call(StopComputer("first"))
+    again = harness.call(StartComputer("other", kept_home="browser-1"))
+    async with Computer.connect(again.socket) as computer:
+        assert await computer.files.read("/home/agent/cookie") == b"1"
+    harness.call(StopComputer("other"))
+    harness.call(RemoveKeptHome("browser-1"))
+    harness.call(RemoveKeptHome("browser-1"))
+    assert not (harness.home.kept_homes / "browser-1").exists()
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "/etc", "", "A"])
+def test_a_kept_home_has_a_plain_name(harness: FreeholdHarness, name: str) -> None:
+    for refused in (StartComputer("other", kept_home=name), RemoveKeptHome(name)):
+        with pytest.raises(FreeholdError) as caught:
+            harness.call(refused)
+        assert caught.value.code == "computer.no-folder"

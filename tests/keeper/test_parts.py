@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.skills.skill_folders import write_skill
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, find_home
@@ -26,6 +28,8 @@ from freehold.keeper.processes import ProcessId, identify_process, is_alive
 from freehold.keeper.seal import Seal, read_seal, withdraw_seal, write_seal
 from freehold.keeper.settings import RestartPolicy
 from freehold.manifest import load_manifest
+from freehold.skills.library import SkillLibrary
+from freehold.skills.sources import read_source
 
 PLAN = make_plan(load_manifest(Path("/nowhere/freehold.toml"), {}))
 
@@ -200,6 +204,23 @@ def test_all_missing_artifacts_are_named_with_what_needs_them_and_the_command(
         assert words in error.message
     for command in ("apt install bubblewrap", "freehold build", "mkdir -p"):
         assert command in error.hint
+
+
+@pytest.mark.parametrize("change", ["removed", "changed"])
+def test_a_skill_that_is_missing_or_changed_ends_the_boot_with_its_name(tmp_path: Path, change: str) -> None:
+    home = find_home(tmp_path)
+    SkillLibrary(home).add(read_source(str(write_skill(tmp_path / "tea", "tea"))))
+    artifacts.check_artifacts(PLAN, home)
+    (version,) = (home.skills / "versions").iterdir()
+    version.chmod(0o755)
+    if change == "removed":
+        shutil.rmtree(version)
+    else:
+        (version / "SKILL.md").chmod(0o644)
+        (version / "SKILL.md").write_text("other words")
+    with pytest.raises(FreeholdError, match="tea"):
+        artifacts.check_artifacts(PLAN, home)
+    artifacts.check_artifacts(replace(PLAN, shows_skills=False), home)
 
 
 def test_nothing_is_missing_on_a_complete_machine(tmp_path: Path) -> None:

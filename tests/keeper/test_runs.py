@@ -68,6 +68,7 @@ async def test_a_run_whose_keeper_was_killed_is_told_lost_and_its_changes_are_ke
             again.next("ready")
             found = await wait_over(freehold, lost["id"])
             assert (found["state"], found["added"], found["outcome"]) == ("ended", 1, "pending")
+            assert found["lost"]
             assert "restarted" in found["error"]
             # What asked before the kill is answered by nobody any more, and the prompt was sent once.
             events = await freehold.events(lost["session"])

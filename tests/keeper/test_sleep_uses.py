@@ -1,8 +1,9 @@
-"""What keeps the computer of a whole Freehold awake: a turn that waits for its owner, an SSH connection."""
+"""What keeps the computer of a whole Freehold awake, or wakes it: a turn that waits for its owner, a routine, an SSH connection."""
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -68,6 +69,20 @@ async def test_the_agent_of_a_session_goes_on_after_a_sleep(freehold: RunningFre
             ended = await freehold.run_turn(watch, session, f"SAY {word}")
             assert ended["data"]["stop_reason"] == "end_turn"
             await until(lambda: read_sleep(freehold.harness).asleep)
+
+
+async def test_the_time_of_a_routine_wakes_it(freehold: RunningFreehold) -> None:
+    """Its command runs although the computer slept, which then sleeps again."""
+    harness = freehold.harness
+    await until(lambda: read_sleep(harness).asleep)
+    times = read_sleep(harness).times
+    at = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
+    routine = {"at": at, "command": "touch woken.txt"}
+    answer = await freehold.http.post("/v1/routines", json={"name": "wake", "routine": routine})
+    assert answer.status_code == 201, answer.text
+    await until(freehold.file("woken.txt").exists)
+    await until(lambda: read_sleep(harness).asleep)
+    assert read_sleep(harness).times > times
 
 
 async def test_an_ssh_connection_keeps_it_awake_and_starts_the_server(freehold: RunningFreehold) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from freehold.computer.contract.report import LimitEvent as LimitEvent
     from freehold.computer.contract.report import MachineUsage as MachineUsage
     from freehold.computer.contract.spec import ComputerSpec as ComputerSpec
+    from freehold.computer.contract.spec import Device as Device
     from freehold.computer.contract.spec import Limits as Limits
     from freehold.computer.contract.spec import Mount as Mount
     from freehold.computer.isolates.context import CodeContext as CodeContext
@@ -57,6 +58,7 @@ _MODULES = {
     ),
     "contract.spec": (
         "ComputerSpec",
+        "Device",
         "Limits",
         "Mount",
     ),

@@ -15,11 +15,22 @@ BACKENDS = {
     "docker": "freehold.computer.engine.docker",
     "podman": "freehold.computer.engine.podman",
     "microvm": "freehold.computer.microvm",
+    "attached": "freehold.computer.attached",
 }
+FLEET = "freehold.fleet"
+FLEET_WORDS = ("fleet", "ray")
+"""A name that begins so says where in a fleet a computer should run, such as `fleet?priority=5`: see `fleet.place`.
+
+It is no choice for the owner's own computer, whose files are on this machine.
+"""
 
 
 def find_backend(name: str = DEFAULT_BACKEND, host: str | None = None) -> Backend:
-    """`host` is where a container engine is reached. Raises `computer.unknown-backend`, or the error of a backend that cannot work on this machine."""
+    """`host` is where a container engine or a fleet is reached. Raises `computer.unknown-backend`, or the error of a backend that cannot work on this machine."""
+    if name.startswith(FLEET_WORDS):
+        place = host if name == "ray" else name
+        fleet: Backend = import_module(FLEET).create_backend(place)
+        return fleet
     package = BACKENDS.get(name)
     if package is None:
         raise FreeholdError(

@@ -1,7 +1,7 @@
 """The progress of one examination, and its form as lines of JSON.
 
-{"event": "begun", ...}, {"event": "isolation", ...}, one {"event": "attempt", ...} for each escape attempt, and
-{"event": "ended", "ok": ...}.
+{"event": "begun", ...}, {"event": "isolation", ...}, one {"event": "attempt", ...} for each escape attempt, one
+{"event": "exception", ...} for each exception that can be tried, and {"event": "ended", "ok": ...}.
 """
 
 import json
@@ -47,11 +47,21 @@ class AttemptEnded:
 
 
 @dataclass(frozen=True)
+class ExceptionTried:
+    """What happened when something that an exception allows was used, sealed. `adds` is everything that it adds."""
+
+    name: str
+    adds: tuple[str, ...]
+    is_right: bool
+    seen: str
+
+
+@dataclass(frozen=True)
 class DoctorEnded:
     ok: bool
 
 
-DoctorEvent = DoctorStarted | IsolationFound | AttemptEnded | DoctorEnded
+DoctorEvent = DoctorStarted | IsolationFound | AttemptEnded | ExceptionTried | DoctorEnded
 
 
 def encode_event(event: DoctorEvent) -> str:
@@ -63,6 +73,8 @@ def encode_event(event: DoctorEvent) -> str:
             name, content = "isolation", encode(isolation)
         case AttemptEnded(verdict):
             name, content = "attempt", encode(verdict)
+        case ExceptionTried():
+            name, content = "exception", encode(event)
         case DoctorEnded():
             name, content = "ended", encode(event)
     return json.dumps({"event": name, **content})
@@ -80,6 +92,8 @@ def decode_event(line: bytes | str) -> DoctorEvent:
             return IsolationFound(decode(Isolation, content))
         case "attempt":
             return AttemptEnded(decode(Verdict, content))
+        case "exception":
+            return decode(ExceptionTried, content)
         case "ended":
             return decode(DoctorEnded, content)
         case other:

@@ -1,14 +1,14 @@
 """One examination: the checks that start nothing, then every escape attempt in computers of its own."""
 
 import asyncio
-import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from freehold.computer.registry import DEFAULT_BACKEND, find_backend
+from freehold.doctor.backend_choice import ATTACHED, BackendChoice, choose_backend, load_own_manifest
 from freehold.doctor.events import AttemptEnded, DoctorEnded, DoctorEvent, DoctorStarted, IsolationFound, MissingWall
+from freehold.doctor.exceptions import try_exceptions
 from freehold.doctor.facts import read_facts
 from freehold.doctor.mounts import FoundMount, find_mounts
 from freehold.doctor.report import DoctorReport, collect_report
@@ -17,21 +17,12 @@ from freehold.home import Home
 
 if TYPE_CHECKING:
     from freehold.computer.contract.backend import Backend
-    from freehold.computer.escapes import Verdict
+    from freehold.computer.escapes import EscapeAttempt, Verdict
     from freehold.computer.library.computer import Computer
-    from freehold.manifest.loader import LoadedManifest
 
-ENGINE_VARIABLE = "SANDBOX_HOST"
-"""Where a container engine is reached, if not where it usually is."""
+SHOWN_BY_ENGINE = ("masked-proc", "no-sysfs")
+"""Attempts to read about the kernel. An engine that others run hides less of /proc and /sys than ours do: docs/guides/deploy.md."""
 EventHandler = Callable[[DoctorEvent], None]
-
-
-@dataclass(frozen=True)
-class BackendChoice:
-    """The backend that is examined. `host` is where its engine is reached, if not where it usually is."""
-
-    name: str
-    host: str | None
 
 
 async def run_doctor(home: Home, *, quick: bool, on_event: EventHandler, backend: str | None = None) -> DoctorReport:
@@ -50,7 +41,9 @@ async def run_doctor(home: Home, *, quick: bool, on_event: EventHandler, backend
     started = await check_machine(home, quick=quick, backend=choice)
     emit(started)
     if not started.missing_walls:
-        await _try_escapes(quick, emit, choice)
+        await _try_escapes(quick, emit, choice, home)
+        async for tried in try_exceptions(home, choice):
+            emit(tried)
     report = collect_report(started, events)
     emit(DoctorEnded(report.ok))
     return report
@@ -73,22 +66,13 @@ def run_doctor_until_terminated(
         return None
 
 
-def choose_backend(home: Home, wanted: str | None) -> BackendChoice:
-    """The wanted one, else that of the manifest; its engine where the manifest or SANDBOX_HOST says."""
-    loaded = _load_manifest(home)
-    if loaded is not None and not loaded.errors:
-        computer = loaded.manifest.computer
-        return BackendChoice(wanted or computer.backend, computer.host or os.environ.get(ENGINE_VARIABLE))
-    return BackendChoice(wanted or DEFAULT_BACKEND, os.environ.get(ENGINE_VARIABLE))
-
-
 async def check_machine(home: Home, *, quick: bool, backend: BackendChoice) -> DoctorStarted:
     """The facts, missing walls, manifest errors and mounts of this machine. Starts no computer."""
     from freehold.computer import escapes
 
-    missing = tuple(_find_missing_walls(backend))
-    total = len(escapes.ESCAPES) + (0 if quick else len(escapes.BOMBS))
-    loaded = _load_manifest(home)
+    missing = tuple(_find_missing_walls(backend, home))
+    total = len(_choose_escapes(backend)) + (0 if quick or backend.name == ATTACHED else len(escapes.BOMBS))
+    loaded = load_own_manifest(home)
     errors: tuple[str, ...] = ()
     mounts: tuple[FoundMount, ...] = ()
     if loaded is not None:
@@ -97,7 +81,20 @@ async def check_machine(home: Home, *, quick: bool, backend: BackendChoice) -> D
     return DoctorStarted(0 if missing else total, read_facts(), missing, errors, mounts)
 
 
-def _find_missing_walls(backend: BackendChoice) -> Iterator[MissingWall]:
+def _choose_escapes(backend: BackendChoice) -> "tuple[EscapeAttempt, ...]":
+    """All, but for a computer that somebody else starts: it is the owner's own, which goes on working."""
+    from freehold.computer import escapes
+
+    if backend.name != ATTACHED:
+        return tuple(escapes.ESCAPES)
+    return tuple(one for one in escapes.ESCAPES if not one.then_stop and one.name not in SHOWN_BY_ENGINE)
+
+
+def _find_missing_walls(backend: BackendChoice, home: Home) -> Iterator[MissingWall]:
+    if backend.name == ATTACHED:
+        if not home.computer_socket().exists():
+            yield MissingWall("computer", "No computer is attached", "freehold up, and start its container")
+        return
     if backend.name == DEFAULT_BACKEND:
         from freehold.computer.bubblewrap import requirements
 
@@ -120,29 +117,32 @@ def _find_missing_walls(backend: BackendChoice) -> Iterator[MissingWall]:
         yield MissingWall("engine", error.message, error.hint)
 
 
-def _load_manifest(home: Home) -> "LoadedManifest | None":
-    from freehold.manifest import load_manifest
-
-    return load_manifest(home.manifest, os.environ, home=home.root) if home.manifest.exists() else None
-
-
-async def _try_escapes(quick: bool, emit: EventHandler, choice: BackendChoice) -> None:
+async def _try_escapes(quick: bool, emit: EventHandler, choice: BackendChoice, home: Home) -> None:
     from freehold.computer.library.computer import Computer
 
+    attempts = _choose_escapes(choice)
+    if choice.name == ATTACHED:
+        async with Computer.connect(home.computer_socket()) as computer:
+            async for verdict in _attempt_verdicts(computer, attempts):
+                emit(AttemptEnded(verdict))
+        return
     backend = find_backend(choice.name, choice.host)
     async with Computer.start(backend=backend) as computer:
         if computer.machine is None:
             raise RuntimeError("a computer that was started has a machine")
         emit(IsolationFound(computer.machine.isolation))
-        async for verdict in _attempt_verdicts(computer, quick, backend):
+        async for verdict in _attempt_verdicts(computer, attempts, None if quick else backend):
             emit(AttemptEnded(verdict))
 
 
-async def _attempt_verdicts(computer: "Computer", quick: bool, backend: "Backend") -> "AsyncIterator[Verdict]":
+async def _attempt_verdicts(
+    computer: "Computer", attempts: "tuple[EscapeAttempt, ...]", bombed: "Backend | None" = None
+) -> "AsyncIterator[Verdict]":
+    """With `bombed`, also what would use up memory, disk and processes, in other computers of that backend."""
     from freehold.computer import escapes
 
     with escapes.placed_bait() as bait:
-        for escape in escapes.ESCAPES:
-            yield await escapes.try_escape(escape, bait, computer)
-        for bomb in () if quick else escapes.BOMBS:
-            yield await escapes.try_bomb(bomb, bait, computer, backend)
+        async for verdict in escapes.try_escapes(attempts, bait, computer):
+            yield verdict
+        for bomb in () if bombed is None else escapes.BOMBS:
+            yield await escapes.try_bomb(bomb, bait, computer, bombed)

@@ -6,7 +6,7 @@ from typing import Any
 
 from freehold.computer.contract.report import Isolation
 from freehold.computer.escapes.escape import Verdict
-from freehold.doctor.events import AttemptEnded, DoctorEvent, DoctorStarted, IsolationFound
+from freehold.doctor.events import AttemptEnded, DoctorEvent, DoctorStarted, ExceptionTried, IsolationFound
 from freehold.strict_json import encode
 
 
@@ -17,12 +17,13 @@ class DoctorReport:
     started: DoctorStarted
     isolation: Isolation | None = None
     attempts: tuple[Verdict, ...] = ()
+    exceptions: tuple[ExceptionTried, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether no wall is missing, the manifest has no errors, and every attempt was refused."""
+        """Whether no wall is missing, the manifest has no errors, every attempt was refused, and what exceptions allow works."""
         is_sound = not self.started.missing_walls and not self.started.manifest_errors
-        return is_sound and not self.failures
+        return is_sound and not self.failures and all(one.is_right for one in self.exceptions)
 
     @property
     def failures(self) -> tuple[Verdict, ...]:
@@ -38,6 +39,7 @@ class DoctorReport:
             "mounts": encode(self.started.mounts),
             "isolation": encode(self.isolation),
             "attempts": encode(self.attempts),
+            "exceptions": encode(self.exceptions),
         }
 
 
@@ -45,12 +47,15 @@ def collect_report(started: DoctorStarted, events: Iterable[DoctorEvent]) -> Doc
     """The report of an examination whose events these are, as far as it came."""
     isolation: Isolation | None = None
     attempts: list[Verdict] = []
+    exceptions: list[ExceptionTried] = []
     for event in events:
         match event:
             case IsolationFound():
                 isolation = event.isolation
             case AttemptEnded():
                 attempts.append(event.verdict)
+            case ExceptionTried():
+                exceptions.append(event)
             case _:
                 pass
-    return DoctorReport(started, isolation, tuple(attempts))
+    return DoctorReport(started, isolation, tuple(attempts), tuple(exceptions))

@@ -15,6 +15,7 @@ import stat
 from freehold.guest import leftovers, tree
 from freehold.guest.batch import SOON, BatchOperation
 from freehold.guest.codec import shorten
+from freehold.guest.linked_folder import link_entries
 from freehold.guest.spawn import OperationError, to_bytes
 
 TYPE_CHECKING = False
@@ -268,11 +269,17 @@ class FileBatch(BatchOperation):
         yield SOON
         return True
 
+    def links(self, item: dict[str, Any]) -> Steps:
+        yield SOON
+        return link_entries(self.path(item, "base"), to_bytes(item["path"]), self.path(item, "to"))
+
 
 OPERATIONS = {
     name: getattr(FileBatch, name)
-    for name in ("read", "write", "append", "stat", "list", "walk", "glob", "mkdir", "move", "copy", "remove", "chmod")
-}
+    for name in (
+        "read", "write", "append", "stat", "list", "walk", "glob", "mkdir", "move", "copy", "remove", "chmod", "links",
+    )
+}  # fmt: skip
 
 
 class Draft:

@@ -33,7 +33,14 @@ FATAL = (
 
 
 class Guest:
-    def __init__(self, listener: int, workspace: bytes, held: Iterable[int], ends_with: int | None = None) -> None:
+    def __init__(
+        self,
+        listener: int,
+        workspace: bytes,
+        held: Iterable[int],
+        ends_with: int | None = None,
+        control: int | None = None,
+    ) -> None:
         os.set_inheritable(listener, False)
         os.set_blocking(2, False)  # the host stops reading what is too much, and a guest that waits for it would hang
         kernel.forbid_inspection()
@@ -51,6 +58,8 @@ class Guest:
         self.loop.watch(self._term, READ, self._on_sigterm)
         if ends_with is not None:
             self.loop.watch(ends_with, 0, self._host_ended)
+        if control is not None:
+            self.loop.watch(control, READ, lambda events: self._on_control(control))
         self.loop.add_job(leftovers.remove_leftovers(leftovers.read_mounts()))
 
     def run(self) -> None:
@@ -100,6 +109,13 @@ class Guest:
     def _host_ended(self, events: int) -> None:
         """Nobody reads the pipe any more. So it ends even if its host died before the kernel tied their lives together."""
         self._end()
+
+    def _on_control(self, control: int) -> None:
+        """A host that cannot send signals asks by a byte. Without a host it ends at once."""
+        if os.read(control, 1):
+            self.shut_down()
+        else:
+            self._end()
 
     def shut_down(self) -> None:
         """Send SIGTERM to all processes and end when they are gone. After the grace the rest dies with pid 1."""
@@ -269,5 +285,7 @@ def main() -> None:
     workspace = os.fsencode(options.get("--workspace", "/workspace"))
     held = [int(port) for port in options.get("--hold", "").split(",") if port]
     ends_with = int(options["--ends-with"]) if "--ends-with" in options else None
-    guest = Guest(int(options["--listen"]), workspace if os.access(workspace, os.X_OK) else b"/", held, ends_with)
+    control = int(options["--control"]) if "--control" in options else None
+    folder = workspace if os.access(workspace, os.X_OK) else b"/"
+    guest = Guest(int(options["--listen"]), folder, held, ends_with, control)
     guest.run()

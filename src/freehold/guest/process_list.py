@@ -6,6 +6,7 @@ import os
 
 from freehold.guest.batch import BatchOperation
 from freehold.guest.process_table import PAGE, list_processes, read_bytes, read_command_line
+from freehold.guest.spawn import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,10 +79,15 @@ def _lines(table: str) -> Generator[bytes, None, None]:
 
 
 class SocketOwners(BatchOperation):
-    """The process that holds each socket. Only the guest can inspect the processes of all sessions."""
+    """The process that holds each socket. Only the guest can inspect the processes of all sessions.
+
+    With `apart` it looks from the domain of a session, where only the processes of that session can be inspected.
+    """
 
     def __init__(self, nursery: ChildProcesses, channel: GuestChannel, message: dict[str, Any]) -> None:
         self._wanted = {f"socket:[{int(number)}]": int(number) for number in message.get("sockets") or ()}
+        self._domains = nursery.domains
+        self._apart = to_bytes(message.get("apart") or "")
         super().__init__(nursery.loop, channel)
 
     def answer(self) -> Steps:
@@ -90,15 +96,25 @@ class SocketOwners(BatchOperation):
 
     def _rows(self) -> Generator[list[int] | None, None, None]:
         for one in list_processes():
-            try:
-                folder = f"/proc/{one.pid}/fd"
-                for name in os.listdir(folder):  # noqa: PTH208 - pathlib is too slow to import here
-                    number = self._wanted.get(os.readlink(f"{folder}/{name}"))  # noqa: PTH115
-                    if number is not None:
-                        yield [number, one.pid]
-            except OSError:
-                pass  # it has ended meanwhile
+            found: list[int] = []
+            if self._apart:
+                self._domains.run_in(self._apart, lambda pid=one.pid, found=found: self._look(pid, found))  # type: ignore[misc]
+            else:
+                self._look(one.pid, found)
+            for number in found:
+                yield [number, one.pid]
             yield None
+
+    def _look(self, pid: int, found: list[int]) -> int:
+        folder = f"/proc/{pid}/fd"
+        try:
+            for name in os.listdir(folder):  # noqa: PTH208 - pathlib is too slow to import here
+                number = self._wanted.get(os.readlink(f"{folder}/{name}"))  # noqa: PTH115
+                if number is not None:
+                    found.append(number)
+        except OSError:
+            pass  # it has ended meanwhile, or is not to be inspected from here
+        return 0
 
 
 class MemoryMeasurement(BatchOperation):

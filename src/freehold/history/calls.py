@@ -22,7 +22,8 @@ from freehold.history.model import (
     SnapshotResult,
     StoreSize,
 )
-from freehold.typed_call import TypedCall, TypedStream
+from freehold.strict_json import EpochNanoseconds, EpochSeconds
+from freehold.typed_call import NoResult, TypedCall, TypedStream
 
 MAX_FREE_TEXT_CHARS = 4000
 RESTORE_TIMEOUT = 600.0
@@ -62,16 +63,11 @@ class TurnReference:
 
 
 @dataclass(frozen=True)
-class NoResult:
-    """The call succeeded and has nothing to report."""
-
-
-@dataclass(frozen=True)
 class InterruptedState:
     """A restore that has begun and not finished. `before` and `target` are entries; `who` asked for it."""
 
     kind: EntryKind
-    began: float
+    began: EpochSeconds
     before: int
     target: int
     who: Author = field(default_factory=Author)
@@ -161,7 +157,7 @@ class FileVersion:
     path: str
     what: str
     mode: int
-    mtime: int
+    mtime: EpochNanoseconds
     size: int
     base64: str | None = None
     offset: int | None = None
@@ -218,6 +214,26 @@ class ChangeSetDiff:
     files: tuple[FileDiffText, ...]
     total: int
     conflicts: tuple[PathReason, ...]
+
+
+@dataclass(frozen=True)
+class ChangeSetFile:
+    """A part of a file that a set adds or changes, from `offset`, as base64. `mode` has its type, as `st_mode`."""
+
+    path: str
+    mode: int
+    size: int
+    offset: int
+    data: str
+
+
+@dataclass(frozen=True)
+class ChangeSetPart:
+    """Read on from `index` and `offset`; there is nothing more when `index` is None."""
+
+    files: tuple[ChangeSetFile, ...]
+    index: int | None
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -513,6 +529,16 @@ class CompareChangeSet(TypedCall[ChangeSetDiff]):
     method: ClassVar[str] = "history.compare_change_set"
     name: str
     limit: int = 200
+
+
+@dataclass(frozen=True)
+class ReadChangeSet(TypedCall[ChangeSetPart]):
+    """The contents of what a set adds or changes, a piece at a time, in path order. Folders are left out."""
+
+    method: ClassVar[str] = "history.read_change_set"
+    name: str
+    index: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Comparison:
     ) -> tuple[list[FileDiff], int]:
         """At most `limit` diffs, made in at most `seconds`, and the number of all changed paths."""
         prefix = find_path(path, self._roots) if path is not None else ()
-        changes = [change for change in changes if not change.is_only_folder_time]
+        changes = [change for change in changes if not change.is_only_time]
         changes = [change for change in changes if tuple(change.path.split(b"/"))[: len(prefix)] == prefix]
         deadline = time.monotonic() + seconds
         found: list[FileDiff] = []

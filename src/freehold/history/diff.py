@@ -2,8 +2,7 @@
 
 import re
 import stat
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import diff_bytes, unified_diff
 
@@ -15,6 +14,7 @@ from freehold.history.restore_plan import describe_version
 
 MAX_DIFF_BYTES = 1 << 20
 MAX_LINES = 4000
+"""So many different lines are compared with each other. Of more, the diff has all old ones and then all new ones."""
 _CONTEXT = 3
 _HUNK = re.compile(rb"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
@@ -68,8 +68,7 @@ def diff_change(change: PathChange, read: Read) -> FileDiff:
         return make(binary=True, note=f"binary: {_size(old)} → {_size(new)}")
     added, removed = count_lines(before, after)
     text = b"" if before == after else make_unified_diff(before, after, change.path)
-    note = "" if text or before == after else "too many lines differ to show"
-    return make(added=added, removed=removed, text=text, note=note)
+    return make(added=added, removed=removed, text=text)
 
 
 def is_binary(data: bytes) -> bool:
@@ -77,14 +76,13 @@ def is_binary(data: bytes) -> bool:
 
 
 def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
-    """Lines added and removed, as in the unified diff. Without a diff the order of lines is ignored."""
+    """Lines added and removed, as in the unified diff."""
     old, new, _ = _middle(before.splitlines(), after.splitlines())
     if not old or not new:
         return len(new), len(old)
     matched = match_lines(old, new) if max(len(old), len(new)) <= MAX_LINES else None
     if matched is None:
-        was, becomes = Counter(old), Counter(new)
-        return (becomes - was).total(), (was - becomes).total()
+        return len(new), len(old)
     added = removed = 0
     for tag, i1, i2, j1, j2 in matched:
         if tag != "equal":
@@ -94,21 +92,47 @@ def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
 
 
 def make_unified_diff(before: bytes, after: bytes, path: bytes) -> bytes:
-    """Empty when more than MAX_LINES lines differ, or they take too long to compare."""
+    """Where too many lines differ, or they take too long to compare, all old ones are removed and all new ones added."""
     all_old, all_new = before.splitlines(True), after.splitlines(True)
     old, new, start = _middle(all_old, all_new)
-    if max(len(old), len(new)) > MAX_LINES or match_lines(old, new) is None:
-        return b""
     lead = min(_CONTEXT, start)
     ahead = start - lead
-    old = all_old[ahead : start + len(old) + _CONTEXT]
-    new = all_new[ahead : start + len(new) + _CONTEXT]
     name = show_name(path).encode()
+    if max(len(old), len(new)) > MAX_LINES or match_lines(old, new) is None:
+        tail = all_old[start + len(old) :][:_CONTEXT]
+        shown = _replace_all(all_old[ahead:start], old, new, tail, name)
+    else:
+        shown = diff_bytes(
+            unified_diff,
+            all_old[ahead : start + len(old) + _CONTEXT],
+            all_new[ahead : start + len(new) + _CONTEXT],
+            b"a/" + name,
+            b"b/" + name,
+            lineterm=b"\n",
+            n=_CONTEXT,
+        )
     lines = []
-    for line in diff_bytes(unified_diff, old, new, b"a/" + name, b"b/" + name, lineterm=b"\n", n=_CONTEXT):
+    for line in shown:
         line = _HUNK.sub(lambda match: _shift_hunk(match, ahead), line)
         lines.append(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n")
     return b"".join(lines)
+
+
+def _replace_all(
+    lead: Sequence[bytes], old: Sequence[bytes], new: Sequence[bytes], tail: Sequence[bytes], name: bytes
+) -> Iterator[bytes]:
+    """The lines of a diff with one hunk, numbered as if nothing were before it."""
+    yield b"--- a/" + name + b"\n"
+    yield b"+++ b/" + name + b"\n"
+    around = len(lead) + len(tail)
+    yield b"@@ -%b +%b @@\n" % (_range_of(around + len(old)), _range_of(around + len(new)))
+    for sign, part in ((b" ", lead), (b"-", old), (b"+", new), (b" ", tail)):
+        yield from (sign + line for line in part)
+
+
+def _range_of(count: int) -> bytes:
+    """Lines from the first on, as a hunk names them. No lines begin at the line before."""
+    return b"1" if count == 1 else b"%d,%d" % (1 if count else 0, count)
 
 
 def _shift_hunk(match: "re.Match[bytes]", ahead: int) -> bytes:

@@ -30,6 +30,10 @@ class NodeState(NamedTuple):
         """Whether a restore from one to the other would change nothing that is visible to the owner."""
         return (self.mode, self.mtime, self.size, self.content) == (other.mode, other.mtime, other.size, other.content)
 
+    def differs_only_in_time(self, other: "NodeState") -> bool:
+        """Whether the same content was written again, or a time was set. False when the content is not known."""
+        return self.content is not None and self.shows(other._replace(mtime=self.mtime))
+
 
 _COLUMNS = ", ".join(NodeState._fields)
 
@@ -47,6 +51,8 @@ class LinkedFiles:
         self._by_inode: dict[int, NodeState] = {}
         self.touched: set[int] = set()
         self.joined: set[int] = set()
+        self.has_times = False
+        """Whether a file was recorded of which only the time differs."""
 
     def record(self, stored: StoredFile, ctime: int, before: int = 0) -> tuple[int, int]:
         """Record what was found. Returns the node, and how many of its earlier names show a change.
@@ -75,6 +81,9 @@ class LinkedFiles:
             return known.node, 0
         self._db.execute("UPDATE node_version SET died = ? WHERE id = ?", (self._entry, known.id))
         self._by_inode[new.ino] = self._insert(new)
+        if known.differs_only_in_time(new):
+            self.has_times = True
+            return known.node, 0
         return known.node, self._count_names(known.node)
 
     def end(self, node: int) -> None:

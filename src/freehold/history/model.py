@@ -4,6 +4,8 @@ import stat
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from freehold.strict_json import EpochSeconds
+
 EntryKind = Literal["snapshot", "turn", "command", "undo", "redo", "restore", "revert", "merge", "quiet"]
 AuthorKind = Literal["agent", "terminal", "ssh", "owner", "unknown"]
 RequestOrigin = Literal["browser", "token", "session", "ssh", "recovery_page", "command_line", "channel"]
@@ -72,7 +74,7 @@ class EntryRecord:
     """One history entry: a recorded state with its author, its reason and its counts."""
 
     id: int
-    at: float
+    at: EpochSeconds
     kind: EntryKind
     who: Author
     why: str
@@ -135,6 +137,12 @@ class PathVersion(NamedTuple):
             return True
         return self.size == other.size and self.group == other.group
 
+    def differs_only_in_time(self, other: "PathVersion") -> bool:
+        """Whether a program wrote the same content again, or set a time. False when the content is not known."""
+        if self.mtime == other.mtime or self.is_noted_only:
+            return False
+        return self.is_same_as(other._replace(mtime=self.mtime))
+
     @property
     def group(self) -> int:
         """Names with the same group are hard links of one file; 0 when there is only one name."""
@@ -154,11 +162,9 @@ class PathChange:
     new: PathVersion | None
 
     @property
-    def is_only_folder_time(self) -> bool:
-        """True for a folder of which only the time differs. Such changes are not counted and not shown."""
-        return bool(
-            self.old and self.new and self.old.is_folder and self.new.is_folder and self.old.mode == self.new.mode
-        )
+    def is_only_time(self) -> bool:
+        """True when only the time differs. Such changes make no entry, are not counted and not shown."""
+        return self.old is not None and self.new is not None and self.old.differs_only_in_time(self.new)
 
 
 Fate = Literal["write", "link", "folder", "remove", "mode", "time", "keep"]
@@ -268,7 +274,7 @@ class HistoryNotice:
     code: str
     message: str
     hint: str = ""
-    at: float = 0.0
+    at: EpochSeconds = 0.0
 
 
 @dataclass(frozen=True)
@@ -289,7 +295,7 @@ class InterruptedRestore:
     """A restore that has begun and not ended, as the journal has it: what was asked, and by whom."""
 
     kind: EntryKind
-    began: float
+    began: EpochSeconds
     before: int
     target: int
     paths: tuple[bytes, ...] = field(default=())

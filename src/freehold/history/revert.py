@@ -35,7 +35,7 @@ class RevertPlanner:
         wanted: Wanted = {}
         conflicts: list[RevertConflict] = []
         for change in changes:
-            if change.is_only_folder_time:
+            if change.is_only_time:
                 continue
             path = tuple(change.path.split(b"/"))
             place = get_place(change)

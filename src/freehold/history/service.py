@@ -37,7 +37,7 @@ from freehold.history.restore_plan import describe_version
 from freehold.history.snapshot import explain_store_error
 from freehold.history.stream import FileChangeBatch
 from freehold.strict_json import encode
-from freehold.typed_call import TypedCall, decode_request
+from freehold.typed_call import NoResult, TypedCall, decode_request
 
 Reply = TypeVar("Reply")
 T = TypeVar("T")
@@ -46,6 +46,8 @@ R = TypeVar("R")
 MAX_LISTED_PATHS = 5000
 MAX_LISTED_ENTRIES = 1000
 MAX_SHOWN_BYTES = 4 << 20
+MAX_PART_BYTES = 1 << 20
+MAX_PART_FILES = 500
 MAX_REPLY_CHARS = 4 << 20
 """Characters in the list of one reply. Names and files chosen by an attacker can be long; the reply must still arrive."""
 
@@ -78,6 +80,7 @@ class HistoryService:
             calls.CheckOutFolder: self._check_out,
             calls.CollectCopy: self._collect_copy,
             calls.CompareChangeSet: self._compare_change_set,
+            calls.ReadChangeSet: self._read_change_set,
             calls.MergeChangeSet: self._merge,
             calls.DropCopy: self._drop_copy,
             calls.ListRestores: self._restores,
@@ -135,13 +138,13 @@ class HistoryService:
     def _mark(self, call: calls.MarkFiles) -> SnapshotResult:
         return self._history.mark(call.phase, call.kind, call.who.as_author(), calls.shorten(call.why))
 
-    def _note(self, call: calls.NoteAuthor) -> calls.NoResult:
+    def _note(self, call: calls.NoteAuthor) -> NoResult:
         self._history.note(call.phase, call.who.as_author(), calls.shorten(call.why))
-        return calls.NoResult()
+        return NoResult()
 
-    def _forget(self, call: calls.ForgetAuthors) -> calls.NoResult:
+    def _forget(self, call: calls.ForgetAuthors) -> NoResult:
         self._history.forget_activities(call.by)
-        return calls.NoResult()
+        return NoResult()
 
     def _snapshot(self, call: calls.TakeSnapshot) -> SnapshotResult:
         return self._history.snapshot("snapshot", call.who.as_author(), calls.shorten(call.why))
@@ -151,7 +154,7 @@ class HistoryService:
         return calls.EntryList(tuple(self._history.log(call.path, limit=limit, before=call.before)))
 
     def _changes(self, call: calls.ListEntryChanges) -> calls.EntryChanges:
-        changes = [change for change in self._history.changes(call.entry) if not change.is_only_folder_time]
+        changes = [change for change in self._history.changes(call.entry) if not change.is_only_time]
         shown = changes[: _limit_paths(call.limit)]
         return calls.EntryChanges(self._history.entry(call.entry), bound_list(shown, _changed_path), len(changes))
 
@@ -244,15 +247,34 @@ class HistoryService:
         diffs = [diff_change(change, self._history.read) for change in changes[: _limit_paths(call.limit)]]
         return calls.ChangeSetDiff(bound_list(diffs, _diff_text), len(changes), bound_list(conflicts, _conflict))
 
+    def _read_change_set(self, call: calls.ReadChangeSet) -> calls.ChangeSetPart:
+        changes = _list_files(self._history.read_change_set(call.name)[1])
+        index, offset, room = max(0, call.index), max(0, call.offset), MAX_PART_BYTES
+        files: list[calls.ChangeSetFile] = []
+        while index < len(changes) and room > 0 and len(files) < MAX_PART_FILES:
+            change = changes[index]
+            new = change.new
+            if new is None or new.content is None:
+                index, offset = index + 1, 0
+                continue
+            data = self._history.read_range(new.content, offset, room)
+            text = base64.b64encode(data).decode()
+            files.append(calls.ChangeSetFile(show_name(change.path), new.mode, new.size, offset, text))
+            room -= len(data)
+            offset += len(data)
+            if offset >= new.size or not data:
+                index, offset = index + 1, 0
+        return calls.ChangeSetPart(tuple(files), index if index < len(changes) else None, offset)
+
     def _merge(self, call: calls.MergeChangeSet) -> calls.MergeReply:
         result = self._history.merge(call.name, call.who.as_author(), calls.shorten(call.why), force=call.force)
         if result is not None:
             return calls.MergeReply(result.entry.id)
         return calls.MergeReply(self._history.read_change_set(call.name)[0].merged or 0)
 
-    def _drop_copy(self, call: calls.DropCopy) -> calls.NoResult:
+    def _drop_copy(self, call: calls.DropCopy) -> NoResult:
         self._history.drop_copy(call.name)
-        return calls.NoResult()
+        return NoResult()
 
     def _restores(self, _: calls.ListRestores) -> calls.ActiveRestores:
         return calls.ActiveRestores(self._history.list_restores())

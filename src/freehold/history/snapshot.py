@@ -136,8 +136,11 @@ class SnapshotWriter:
             begin()
             self._entries.complete(entry, (found.added, found.changed, found.removed), found.notes)
             complete(entry)
-        elif begun:
-            self._entries.delete(entry)
+        else:
+            if found.has_times:
+                found.move_times(entry - 1, self._entries.before(entry - 1) or 0)
+            if begun:
+                self._entries.delete(entry)
         self._contents.sync()
         self._db.execute("COMMIT")
         self._incomplete = False

@@ -50,7 +50,7 @@ class TreeScan:
         self._limits = limits
         self._trusted = trusted or {}
         self._ignored = ignored
-        self.recorder = VersionRecorder(db, contents, entry, save, ignores=ignored is not None, adopted=adopted or {})
+        self.recorder = VersionRecorder(db, contents, entry, save, adopted=adopted or {})
         self._links: dict[int, StoredFile] = {}
         self._modes = WidenedModes()
         self._handles = FolderHandles(roots, self._modes)
@@ -64,7 +64,7 @@ class TreeScan:
                 self._scan_root(name)
             self.recorder.flush()
             self._finish_links(set())
-            self.recorder.record_folder_times()
+            self.recorder.record_times()
             self.recorder.flush()
         finally:
             self._modes.put_back()
@@ -85,7 +85,7 @@ class TreeScan:
                 self._scan_names(folder, by_folder[folder], done)
             self.recorder.flush()
             self._finish_links(done)
-            self.recorder.record_folder_times()
+            self.recorder.record_times()
             self.recorder.flush()
         finally:
             self._handles.close()

@@ -29,7 +29,7 @@ class VersionRecorder:
 
     Rows are written with `born` or `died` = `entry`; if the caller never completes that entry, the next open removes them.
     `save` commits what is written so far and begins a new transaction, so that a large snapshot needs no large journal.
-    With `ignores` a folder whose time alone differs is recorded only by `record_folder_times`.
+    What differs in its time alone is recorded by `record_times`, after everything else.
     """
 
     def __init__(
@@ -39,14 +39,12 @@ class VersionRecorder:
         entry: int,
         save: Callable[[], None],
         *,
-        ignores: bool,
         adopted: Mapping[int, int],
     ) -> None:
         self._db = db
         self._contents = contents
         self._entry = entry
         self._save = save
-        self._ignores = ignores
         self._unsaved = 0
         self.places = Places(db)
         self._next_place = db.execute("SELECT coalesce(max(id), 0) + 1 FROM place").fetchone()[0]
@@ -60,6 +58,8 @@ class VersionRecorder:
         self.links = LinkedFiles(db, entry, adopted)
         self.folders_with_ignored: set[int] = set()
         self.differs = False
+        self.has_times = False
+        """Whether a time was recorded. Times alone are no reason for an entry."""
         self.added = self.changed = self.removed = 0
         self.notes: list[str] = []
         self.flags: set[int] = set()
@@ -114,6 +114,7 @@ class VersionRecorder:
             self._next_version, place, self._entry, None, found.st_mode, found.st_mtime_ns, 0 if folder else found.st_size,
             stored.content, stored.flag, found.st_ino, ctime, 1 if folder else found.st_nlink, node,
         )  # fmt: skip
+        self._times.pop(place, None)
         if row is not None and (row.is_same_as(new) or _is_same_noted(row, new)):
             if row[7:] != new[7:]:
                 self._db.execute(
@@ -121,16 +122,13 @@ class VersionRecorder:
                     (*new[7:12], row.id),
                 )
             return
-        if self._ignores:
-            self._times.pop(place, None)
-            if row is not None and folder and row.is_same_as(new._replace(mtime=row.mtime)):
-                self._times[place] = (row, new)
-                return
+        if row is not None and row.differs_only_in_time(new):
+            self._times[place] = (row, new)
+            return
         if row is None:
             self.added += 1
         else:
-            if not (row.is_folder and folder and row.mode == new.mode):
-                self.changed += 1
+            self.changed += 1
             self._end_version(row)
         self.differs = True
         self._next_version += 1
@@ -143,14 +141,24 @@ class VersionRecorder:
         self.differs = self.differs or changed > 0
         return node
 
-    def record_folder_times(self) -> None:
-        """A folder's own time is not a change when an ignored file in it may be the cause; it is recorded only with others."""
-        self.differs = self.differs or not self._times.keys() <= self.folders_with_ignored
-        for row, new in self._times.values() if self.differs else ():
+    def record_times(self) -> None:
+        """The time of a folder that an ignored file in it may have set is recorded only together with a change."""
+        if not self.differs:
+            for place in self.folders_with_ignored:
+                self._times.pop(place, None)
+        for row, new in self._times.values():
             self._end_version(row)
             self._new_versions.append(new._replace(id=self._next_version))
             self._next_version += 1
+        self.has_times = bool(self._times) or self.links.has_times
         self._times.clear()
+
+    def move_times(self, newest: int, before: int) -> None:
+        """What was recorded becomes a part of the entry `newest`, which comes after `before`: only times differ from it."""
+        for table in ("version", "node_version"):
+            self._db.execute(f"DELETE FROM {table} WHERE died = ? AND born > ?", (self._entry, before))  # noqa: S608
+            self._db.execute(f"UPDATE {table} SET died = ? WHERE died = ?", (newest, self._entry))  # noqa: S608
+            self._db.execute(f"UPDATE {table} SET born = ? WHERE born = ?", (newest, self._entry))  # noqa: S608
 
     def record_removal(self, place: int, row: PathVersion | None) -> None:
         """The place and everything below it is gone. `row` is its last known version."""

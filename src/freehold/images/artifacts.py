@@ -19,6 +19,7 @@ RECORD = "image.json"
 ROOT, ROOT_LIST, ARCHIVE, DISK, BILL = "root", "root.list", "image.tar", "disk.erofs", "sbom.cdx.json"
 USED_BY = {"bubblewrap": ROOT, "docker": ARCHIVE, "podman": ARCHIVE, "microvm": DISK}
 """The artifact that each backend starts a computer from."""
+ATTACHED = "attached"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,12 @@ class ImageFolder:
         (folder / RECORD).write_text(json.dumps(encode(record), indent=1) + "\n")
 
     def resolve(self, image: str | None, backend: str) -> str | None:
-        """What a backend understands in the place of `computer.image`: the artifact for it, if the image is `BUILT`."""
+        """What a backend understands in the place of `computer.image`: the artifact for it, if the image is `BUILT`.
+
+        Nothing for a computer that somebody else starts, from an image of his choice.
+        """
+        if backend == ATTACHED:
+            return None
         if image != BUILT:
             return image
         # The build itself and not `current`, which another build may change while the computer starts.

@@ -149,6 +149,8 @@ def make_layers(lock: ImageLock, pool: PackagePool, folder: Path, kind: ImageKin
     with layer("freehold") as writer:
         for one in kind.folders:
             writer.add_folder(one.place, one.mode, one.owner)
+        for place, text in kind.files.items():
+            writer.add_file(place, text.encode())
     return layers
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from freehold.computer.contract.conventions import AGENT_HOME, AGENTS_PATH, WORKSPACE
+from freehold.computer.contract.conventions import AGENT_HOME, AGENTS_PATH, SKILLS_PATH, WORKSPACE
 from freehold.images.section import ImageSection
 from freehold.manifest.checks import CheckFinding, check
 from freehold.manifest.facts import MachineFacts
@@ -15,9 +15,10 @@ DEBIAN_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?([=<>!~]=?[A-Za-z0-9.*+!,<>=~-]+)?")
 NPM_NAME = re.compile(r"(@[a-z0-9._-]+/)?[a-z0-9][a-z0-9._-]*(@[A-Za-z0-9.^~*<>=+-]+)?")
 AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+SKILL_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 VERSION = re.compile(r"\d+(\.\d+){0,2}")
 SUITE = re.compile(r"[a-z][a-z0-9-]*")
-RESERVED = (WORKSPACE, AGENT_HOME, AGENTS_PATH, "/opt/freehold", "/dev", "/proc", "/run", "/sys", "/tmp")  # noqa: S108
+RESERVED = (WORKSPACE, AGENT_HOME, AGENTS_PATH, SKILLS_PATH, "/opt/freehold", "/dev", "/proc", "/run", "/sys", "/tmp")  # noqa: S108
 """Places that the computer covers, so that files there would never be seen."""
 LINKS = {
     **{f"/{name}": f"/usr/{name}" for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32")},
@@ -36,6 +37,7 @@ def image_name_malformed(manifest: Manifest, facts: MachineFacts) -> Iterator[Ch
         ("python_packages", section.python_packages, REQUIREMENT, 'python_packages = ["numpy==2.3.4"]'),
         ("npm_packages", section.npm_packages, NPM_NAME, 'npm_packages = ["typescript@5.9.3"]'),
         ("agents", section.agents, AGENT_NAME, 'agents = ["claude"]'),
+        ("skills", section.skills, SKILL_NAME, 'skills = ["git-hygiene"]'),
     )
     for key, names, form, example in lists:
         for index, name in enumerate(names):

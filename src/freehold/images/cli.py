@@ -1,13 +1,13 @@
 """`freehold build`."""
 
-import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
@@ -25,7 +25,7 @@ brain_option = click.option(
 @click.group(invoke_without_command=True)
 @brain_option
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.images.reports:BuiltImage"))
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool, brain: bool) -> None:
     """Build the system of the computer from [image] in the manifest.
@@ -73,12 +73,12 @@ def command(ctx: click.Context, home: Home, as_json: bool, brain: bool) -> None:
 @command.command("lock")
 @brain_option
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.images.reports:ChosenLock"))
 def lock_command(home: Home, as_json: bool, brain: bool) -> None:
     """Choose the packages again, and show what changes. Needs the network."""
     from freehold.images.lock import compare_locks, read_lock
     from freehold.images.pool import PackagePool
-    from freehold.strict_json import encode
+    from freehold.images.reports import ChosenLock
 
     order = _read_order(home, brain)
     before = read_lock(order.images.lock_path)
@@ -87,7 +87,7 @@ def lock_command(home: Home, as_json: bool, brain: bool) -> None:
     other = read_lock(home.image_lock if brain else home.brain_lock)
     freed = PackagePool(order.images.pool).remove_unused([after] if other is None else [after, other])
     if as_json:
-        click.echo(json.dumps({"lock": after.digest, "freed": freed, "changes": encode(changes)}, indent=2))
+        echo_json(ChosenLock(after.digest, freed, changes), indent=2)
         return
     for change in changes:
         click.echo(f"{change.kind:6}{change.name:32}{change.before or 'new':28}{change.after or 'gone'}")
@@ -98,7 +98,7 @@ def lock_command(home: Home, as_json: bool, brain: bool) -> None:
 @command.command("verify")
 @brain_option
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.images.reports:BuiltImage"))
 def verify_command(home: Home, as_json: bool, brain: bool) -> None:
     """Hash every file of the current image and compare it with what was built. Exits 1 at the first difference."""
     order = _read_order(home, brain)
@@ -125,7 +125,7 @@ class _Order:
 
         pool = PackagePool(self.images.pool)
         if self.kind.is_system:
-            lock = choose_packages(self.section, pool, find_npm, _say, self.home.agents)
+            lock = choose_packages(self.section, pool, find_npm, _say, self.home)
         else:
             lock = choose_brain_packages(self.section.suite, pool, _say)
         write_lock(self.images.lock_path, lock)
@@ -155,10 +155,10 @@ def _say(what: str) -> None:
 
 
 def _print_record(order: _Order, record: "ImageRecord", as_json: bool) -> None:
-    from freehold.strict_json import encode
+    from freehold.images.reports import BuiltImage
 
     if as_json:
-        click.echo(json.dumps({"folder": str(order.images.current), **encode(record)}, indent=2))
+        echo_json(BuiltImage(**vars(record), folder=str(order.images.current)), indent=2)
         return
     click.echo(f"{'folder':16}{order.images.current}")
     click.echo(f"{'lock':16}sha256:{record.lock}")

@@ -1,12 +1,16 @@
 """What an image is for: the system of the computer, or Freehold itself as a program in a container."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from freehold.computer.contract.conventions import AGENT_HOME, AGENTS_PATH, WORKSPACE
+from freehold.computer.contract.conventions import AGENT_HOME, AGENTS_PATH, SKILLS_PATH, WORKSPACE
+from freehold.computer.walls.inside import describe_etc
 
 BRAIN_HOME = "/var/lib/freehold"
-BRAIN_UID = 1000
+BRAIN_UID = 64242
+"""Also the user of a computer in another container, whose files the brain must be able to restore. No user of the host has it."""
+LINK_FOLDER = "/var/lib/freehold-link"
+"""What the brain shares with a computer in another container."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class ImageKind:
     config: Mapping[str, object]
     folders: tuple[ImageFolderEntry, ...]
     is_system: bool
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Texts that the image has in the place of those of its packages."""
 
 
 COMPUTER = ImageKind(
@@ -37,10 +43,14 @@ COMPUTER = ImageKind(
     title="Freehold computer",
     config={"User": "1000:1000", "WorkingDir": WORKSPACE},
     folders=(
-        *(ImageFolderEntry(place) for place in (WORKSPACE, AGENT_HOME, AGENTS_PATH, "/opt/freehold")),
+        *(ImageFolderEntry(place) for place in (WORKSPACE, AGENT_HOME, AGENTS_PATH, SKILLS_PATH, "/opt/freehold")),
         ImageFolderEntry("/run", 0o1777),  # an engine gives the tmpfs there this mode
     ),
     is_system=True,
+    # Where no backend of ours makes these: a computer in a container that somebody else starts.
+    files={
+        path: describe_etc("freehold", BRAIN_UID)[path] for path in ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
+    },
 )
 
 BRAIN = ImageKind(
@@ -69,6 +79,14 @@ BRAIN = ImageKind(
             "Retries": 3,
         },
     },
-    folders=(ImageFolderEntry(BRAIN_HOME, 0o700, BRAIN_UID),),
+    # The engine gives an empty volume the owner and mode of the folder that it covers.
+    folders=(
+        ImageFolderEntry(BRAIN_HOME, 0o700, BRAIN_UID),
+        *(ImageFolderEntry(f"{BRAIN_HOME}/{name}", 0o700, BRAIN_UID) for name in ("workspace", "home")),
+        *(
+            ImageFolderEntry(place, 0o755, BRAIN_UID)
+            for place in (f"{BRAIN_HOME}/agents", f"{BRAIN_HOME}/skills", LINK_FOLDER)
+        ),
+    ),
     is_system=False,
 )

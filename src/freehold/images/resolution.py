@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from freehold.computer.contract.conventions import AGENTS_PATH
+from freehold.computer.contract.conventions import AGENTS_PATH, SKILLS_IN_USE, SKILLS_PATH
 from freehold.errors import FreeholdError
+from freehold.home import Home
 from freehold.images.build import find_python_version
 from freehold.images.debian import BASE, fetch_debs, read_architecture
 from freehold.images.layer import write_layer
@@ -16,9 +17,11 @@ from freehold.images.npm import fetch_npm_packages
 from freehold.images.pool import PackagePool
 from freehold.images.section import ImageSection
 from freehold.images.wheels import NODE_PACKAGES, NODE_WHEEL, fetch_wheels
+from freehold.skills.lock import read_skill_lock
+from freehold.skills.store import VERSIONS, SkillStore
 
 Say = Callable[[str], None]
-SHARED_BY_AGENTS = (".node", ".tools")
+SHARED_BY_AGENTS = (".node", ".python", ".tools")
 RECEIPT = "freehold.json"
 """The file that a complete installation of an agent has; tests/images compares it with the catalogue's."""
 
@@ -33,11 +36,11 @@ def choose_packages(
     pool: PackagePool,
     find_npm: Callable[[], list[str]],
     say: Say = lambda what: None,
-    agents: Path | None = None,
+    home: Home | None = None,
 ) -> ImageLock:
     """Choose and fetch. Needs the network. `find_npm` gives the words that start npm; it is asked only for npm packages.
 
-    `agents` is the folder of the agents that are installed on this machine.
+    `home` has the agents and skills that go into the image.
     """
     needs_node = section.node is not None or bool(section.npm_packages)
     wanted = {*BASE, *section.packages, *(NODE_PACKAGES if needs_node else ())}
@@ -59,7 +62,8 @@ def choose_packages(
         say("choosing npm packages")
         found, tree = fetch_npm_packages(section.npm_packages, find_npm(), pool)
         packages += found
-    packages += lock_agents(section.agents, agents, pool)
+    packages += lock_agents(section.agents, home.agents if home else None, pool)
+    packages += lock_skills(section.skills, home, pool)
     packages += [_lock_files(target, Path(source), pool) for target, source in sorted(section.files.items())]
     return ImageLock(lock.suite, lock.architecture, lock.request, lock.wanted, tuple(packages), tree)
 
@@ -76,6 +80,28 @@ def lock_agents(names: Iterable[str], folder: Path | None, pool: PackagePool) ->
             )
     found = [Path(folder or "", name) for name in (*SHARED_BY_AGENTS, *wanted)]
     return [_lock_files(f"{AGENTS_PATH}/{one.name}", one, pool) for one in found if one.is_dir()]
+
+
+def lock_skills(names: Iterable[str], home: Home | None, pool: PackagePool) -> list[LockedPackage]:
+    """A layer for each version, and one with the names that lead to them. Raises `image.missing`, `skill.tampered`."""
+    wanted = sorted(set(names))
+    if not wanted:
+        return []
+    known = read_skill_lock(home.skill_lock).skills if home else {}
+    store = SkillStore(home.skills if home else Path())
+    found: dict[str, str] = {}
+    for name in wanted:
+        if name not in known:
+            raise FreeholdError("image.missing", f"The skill {name!r} is not in use", hint="freehold skills add")
+        found[name] = known[name].digest
+        store.read(known[name].digest)
+    with tempfile.TemporaryDirectory(prefix="freehold-skills-") as folder:
+        for name, digest in found.items():
+            Path(folder, name).symlink_to(f"../{VERSIONS}/{digest}")
+        names_layer = _lock_files(SKILLS_IN_USE, Path(folder), pool)
+    versions = sorted(set(found.values()))
+    places = [_lock_files(f"{SKILLS_PATH}/{VERSIONS}/{one}", store.folder / VERSIONS / one, pool) for one in versions]
+    return [*places, names_layer]
 
 
 def _check_python(section: ImageSection, found: str) -> None:

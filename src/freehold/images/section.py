@@ -40,6 +40,11 @@ class ImageSection(Section):
         description="Agents that are installed here (`freehold agents add NAME`) and go into the image as they are, with the Node that they run with.",
         examples=[["claude"]],
     )
+    skills: Words = Field(
+        default=(),
+        description="Skills that are in use here (`freehold skills add`) and go into the image as they are.",
+        examples=[["git-hygiene"]],
+    )
     files: Mapping[str, str] = Field(
         default={},
         description="Further files and folders: path in the image, and where they are on this machine.",

@@ -8,6 +8,7 @@ from typing import Any
 
 from freehold.errors import FreeholdError
 from freehold.home import find_home
+from freehold.installed_version import run_current_version
 
 
 class StartReport:
@@ -28,6 +29,7 @@ class StartReport:
 
 
 def main() -> None:
+    run_current_version("freehold.keeper", sys.argv[1:])
     parser = argparse.ArgumentParser(prog="python -m freehold.keeper")
     parser.add_argument("--home", default=None)
     parser.add_argument(

@@ -6,6 +6,13 @@ session. History does record what people write for an agent, or what an attacker
 commands, hooks, skills.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from freehold.manifest import Manifest  # takes 12 MB, and the keeper only reads what it made
+
 _WRITTEN = {
     ".claude": (
         "CLAUDE.md settings.json settings.local.json keybindings.json "
@@ -50,3 +57,24 @@ INITIAL_FOLDERS: tuple[str, ...] = (
     ".local/state",
 )
 """The folders around them, parents first. A new home has them from the start, so that the first start of an agent changes nothing that history records."""
+
+STATE_FOLDERS: tuple[str, ...] = (
+    *_WRITTEN,
+    ".freehold/sessions",
+    ".local/share/opencode",
+    ".local/state/opencode",
+)
+"""Where the ignored files are that a backup needs, so that agents can continue their conversations. Caches are not among them."""
+
+STATE_FILES = ".claude.json"
+"""How the name of a file of this kind begins, in the home itself."""
+
+
+def list_memory_folders(manifest: Manifest) -> tuple[str, ...]:
+    """Where agents that Freehold does not ship keep their conversations, as their descriptions say."""
+    return tuple(dict.fromkeys(folder for agent in manifest.agents.named.values() for folder in agent.memory))
+
+
+def list_memory_patterns(manifest: Manifest) -> tuple[str, ...]:
+    """The same as patterns of what history ignores."""
+    return tuple(f"home/{folder}/" for folder in list_memory_folders(manifest))

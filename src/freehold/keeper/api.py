@@ -71,6 +71,7 @@ class KeeperApi:
             disk=disk,
             timeline_trouble=keeper.record.trouble,
             mounts=await self._mounts(),
+            exceptions=plan.exceptions,
             events=tuple(calls.RecordedEvent(**vars(event) | {"data": dict(event.data)}) for event in events),
         )
 

@@ -1,8 +1,8 @@
 """Checks at boot that everything outside Freehold that the manifest needs is present. Downloads nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from freehold.computer.bubblewrap.requirements import find_tools
 from freehold.computer.walls.seccomp import compile_filters
@@ -24,11 +24,15 @@ class MissingArtifact:
 def check_artifacts(plan: KeeperPlan, home: Home) -> None:
     """Raise `keeper.missing-artifact`, which names everything that is missing.
 
-    Raises the error of the image when it is not what its lock and its record say.
+    Raises the error of the image, or of a skill, when it is not what its lock says.
     """
     if plan.image_is_built and plan.image is not None:
         # The build that is started, although another one may have become the current one meanwhile.
         ImageFolder(home.images, home.image_lock).check(plan.backend, build=Path(plan.image).parent)
+    if plan.shows_skills and home.skill_lock.exists():
+        from freehold.skills.store import check_skills
+
+        check_skills(home)
     missing = list(find_missing(plan))
     if missing:
         raise FreeholdError(
@@ -46,6 +50,8 @@ def find_missing(plan: KeeperPlan) -> Iterator[MissingArtifact]:
             except FreeholdError as error:
                 yield MissingArtifact(error.message, 'computer.backend = "bubblewrap"', error.hint)
         yield from _find_missing_root(plan)
+        yield from _find_missing_files(plan)
+        yield from _find_missing_devices(plan)
     for mount in plan.mounts:
         if mount.is_remote:
             yield from _find_missing_helper(mount)
@@ -82,3 +88,29 @@ def _find_missing_root(plan: KeeperPlan) -> Iterator[MissingArtifact]:
         yield MissingArtifact(
             f"There is no {root / 'usr/bin/python3'}", "the guest, which is pid 1 in the computer", wanted
         )
+
+
+def _find_missing_devices(plan: KeeperPlan) -> Iterator[MissingArtifact]:
+    for device in plan.devices:
+        if not Path(device).is_char_device():
+            command = "Install the driver of the GPU, and run nvidia-modprobe -u -c 0, which makes its devices"
+            yield MissingArtifact(f"There is no device {device}", "[security.exceptions.gpu]", command)
+
+
+def _find_missing_files(plan: KeeperPlan) -> Iterator[MissingArtifact]:
+    """What exceptions need in the computer. In an image of a container engine, the doctor looks for it."""
+    for file in plan.needed_files:
+        place = _find_place(plan, PurePosixPath(file.path), plan.mounts if file.in_main else ())
+        if place is not None and not place.exists():
+            yield MissingArtifact(f"There is no {place}", f"[security.exceptions.{file.exception}]", file.command)
+
+
+def _find_place(plan: KeeperPlan, path: PurePosixPath, mounts: Sequence[MountPlan]) -> Path | None:
+    """Where a path of the computer is on this machine: in its system or in a mounted folder. None: in another mount."""
+    for mount in mounts:
+        if path.is_relative_to(mount.target):
+            if mount.kind != "folder":
+                return None
+            return Path(mount.source).expanduser() / path.relative_to(mount.target)
+    root = Path("/") if plan.image is None else Path(plan.image).expanduser()
+    return root / str(path).lstrip("/")

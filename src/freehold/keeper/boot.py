@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from freehold.computer.contract.conventions import AGENTS_PATH, SKILLS_PATH
 from freehold.errors import FreeholdError
 from freehold.features.declaration import FeatureProgram
 from freehold.home import Home
@@ -33,6 +34,7 @@ from freehold.keeper.service_program import ServiceProgram
 from freehold.keeper.started_process import gateway_command, program_environment
 from freehold.keeper.supervised_program import SupervisedProgram
 from freehold.observe.tracing import configure_tracing, shutdown_tracing
+from freehold.strict_json import encode
 
 if TYPE_CHECKING:
     from freehold.computer.mounts.mount_point import MountPoints
@@ -66,6 +68,8 @@ class Boot:
         with self._stages.stage("artifacts"):
             await keeper.unless_stopped(asyncio.to_thread(check_artifacts, self._plan, self._home))
             self._start_tracing()
+        for exception in self._plan.exceptions:
+            keeper.record("security.exception", encode(exception))
         with self._stages.stage("keys"):
             sign_ins = await self._open_keys()
         began = asyncio.get_running_loop().time()
@@ -130,8 +134,15 @@ class Boot:
     async def _start_programs(self, api: KeeperApi) -> tuple[SupervisedProgram, SupervisedProgram]:
         """Serve the socket and start the computer, the gateway and the services; returns the first two."""
         home, keeper, stack = self._home, self._keeper, self._stack
+        shown = {AGENTS_PATH: home.agents, **({SKILLS_PATH: home.skills} if self._plan.shows_skills else {})}
         computers = TemporaryComputers(
-            home, self._plan.backend, self._plan.engine_host, keeper.record, self._log_writer
+            home,
+            self._plan.backend,
+            self._plan.engine_host,
+            shown,
+            keeper.record,
+            self._log_writer,
+            runs_in_fleet=self._plan.runs_in_fleet,
         )
         computers.register(api.methods)
         await stack.enter_async_context(RpcServer(home.keeper_socket, api.methods).serve())
@@ -140,7 +151,7 @@ class Boot:
         points = self._make_mount_points()  # removed after the programs have ended
         await stack.enter_async_context(keeper.supervisor.run_programs())
         spec = await asyncio.to_thread(
-            make_computer_spec, self._plan, home.workspace, home.agent_home, home.mounts, points, home.agents
+            make_computer_spec, self._plan, home.workspace, home.agent_home, home.mounts, points, shown
         )
         api.computer = ComputerProgram(
             spec,

@@ -6,7 +6,8 @@ Light to import, for the command line. `KeeperClient.call` and `call_keeper` sen
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, TypeVar
 
-from freehold.typed_call import TypedCall
+from freehold.strict_json import EpochSeconds, IsoTime
+from freehold.typed_call import NoResult, TypedCall
 
 Reply = TypeVar("Reply")
 ProgramState = Literal["stopped", "idle", "starting", "ready", "unhealthy", "waiting", "crash-looping", "stopping"]
@@ -29,7 +30,7 @@ class ProgramStatus:
     state: ProgramState
     required: bool
     pid: int | None
-    since: float
+    since: EpochSeconds
     starts: int
     restarts: int
     memory: int | None
@@ -40,7 +41,7 @@ class ProgramStatus:
 @dataclass(frozen=True)
 class KeeperProcess:
     pid: int
-    since: float
+    since: EpochSeconds
     memory: int | None
 
 
@@ -101,7 +102,7 @@ class SleepStatus:
 
     after: float
     asleep: bool
-    since: float | None
+    since: EpochSeconds | None
     given_back: int | None
     times: int
     seconds: float
@@ -133,6 +134,17 @@ class MountStatus:
 
 
 @dataclass(frozen=True)
+class ExceptionStatus:
+    """A protection that the owner has lowered. `adds` is everything that it adds to the computer, in sentences."""
+
+    name: str
+    reason: str
+    until: str | None
+    why: str
+    adds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ComputerInfo:
     """One computer: where it is reached, its folders on this host, and its limits as in `computer.limits`."""
 
@@ -157,7 +169,7 @@ class RecordedEvent:
     """A timeline event, as it travels."""
 
     seq: int
-    at: str
+    at: IsoTime
     kind: str
     who: str
     data: dict[str, object]
@@ -187,7 +199,7 @@ class KeeperStatus:
     home: str
     boot: str
     ready: bool
-    since: str | None
+    since: IsoTime | None
     missing: tuple[str, ...]
     keeper: KeeperProcess
     programs: tuple[ProgramStatus, ...]
@@ -203,6 +215,7 @@ class KeeperStatus:
     timeline_trouble: str | None
     events: tuple[RecordedEvent, ...]
     mounts: tuple[MountStatus, ...] = ()
+    exceptions: tuple[ExceptionStatus, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -250,7 +263,17 @@ class StartComputer(TypedCall[ComputerInfo]):
     """The name of a working copy that is its workspace. It stays when the computer has ended."""
     agents: bool = False
     """Whether the installed agents can be started inside."""
+    kept_home: str | None = None
+    """The name of a folder of this Freehold that is its home. It is made when it is missing, and stays when the computer has ended."""
     who: str = "owner"
+
+
+@dataclass(frozen=True)
+class RemoveKeptHome(TypedCall[NoResult]):
+    """Remove the folder that computers had as `kept_home`. Idempotent. Refused while one has it."""
+
+    method: ClassVar[str] = "computer.remove_home"
+    name: str
 
 
 @dataclass(frozen=True)

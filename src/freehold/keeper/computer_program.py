@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freehold.computer.contract.conventions import AGENTS_PATH
 from freehold.computer.registry import DEFAULT_BACKEND
 from freehold.errors import FreeholdError
 from freehold.home import MAIN_COMPUTER
@@ -37,30 +36,29 @@ def make_computer_spec(
     home: Path,
     unpacked: Path,
     points: "MountPoints | None" = None,
-    agents: Path | None = None,
+    shown: Mapping[str, Path] | None = None,
 ) -> "ComputerSpec":
-    """`agents` is the folder of installed agents. It is mounted read-only and whole, so that a new agent is visible at once.
+    """`shown` are folders by their place inside, such as that of the agents. They are mounted read-only and whole, so
+    that what is added is visible at once.
 
     Blocking: archives and commits are unpacked below `unpacked`, and `points` prepared for what is mounted later.
     """
-    from freehold.computer.contract.spec import ComputerSpec, Limits, MemoryMount, Mount
+    from freehold.computer.contract.spec import ComputerSpec, Device, Limits, MemoryMount, Mount
 
-    agent_mounts = () if agents is None else (Mount(agents, AGENTS_PATH),)
-
+    own = [Mount(folder, place) for place, folder in (shown or {}).items()]
     return ComputerSpec(
         workspace=workspace,
         home=home,
         limits=Limits(**plan.limits),  # type: ignore[arg-type]  # the manifest has checked which are whole numbers
-        mounts=(*agent_mounts, *_provide_mounts(plan, unpacked, points)),
+        mounts=(*own, *_provide_mounts(plan, unpacked, points)),
         memory_mounts=tuple(MemoryMount(one.target, one.size) for one in plan.mounts if one.kind == "memory"),
+        devices=tuple(Device(Path(device), device) for device in plan.devices),
         image=plan.image,
     )
 
 
 def _provide_mounts(plan: KeeperPlan, unpacked: Path, points: "MountPoints | None") -> "list[Mount]":
     from freehold.computer.contract.spec import Mount
-    from freehold.computer.mounts.archive import unpack_archive
-    from freehold.computer.mounts.git_tree import provide_commit
     from freehold.computer.mounts.unpacked import UnpackedFolders
 
     folders = UnpackedFolders(unpacked)
@@ -74,8 +72,12 @@ def _provide_mounts(plan: KeeperPlan, unpacked: Path, points: "MountPoints | Non
             continue
         source = Path(one.source).expanduser()
         if one.kind == "archive":
+            from freehold.computer.mounts.archive import unpack_archive
+
             source = unpack_archive(source, folders)
         elif one.kind == "git":
+            from freehold.computer.mounts.git_tree import provide_commit
+
             source = provide_commit(source, one.commit, folders)
         if one.kind != "memory":
             found.append(Mount(source, one.target, one.writable))
@@ -170,6 +172,13 @@ class ComputerRun:
         from freehold.computer.contract.backend import find_host_pid
 
         return find_host_pid(self._machine)
+
+    @property
+    def lost_because(self) -> str:
+        """Why it was lost with another machine, if it was."""
+        from freehold.computer.contract.backend import RemoteParts
+
+        return self._machine.lost_because if isinstance(self._machine, RemoteParts) else ""
 
     async def wait_ended(self) -> ProgramExit:
         code = await self._machine.wait()

@@ -6,10 +6,11 @@ Nothing of them is stored. One that ends is not started again, and all end with 
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from freehold.errors import FreeholdError
 from freehold.home import MAIN_COMPUTER, Home
@@ -19,11 +20,14 @@ from freehold.keeper.computer_program import ComputerProgram, ComputerRun
 from freehold.keeper.log_writer import LogWriter
 from freehold.keeper.methods import RpcMethods
 from freehold.keeper.recorder import RecordEvent
+from freehold.typed_call import NoResult
 
 if TYPE_CHECKING:
     from freehold.computer.contract.spec import Limits
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+MAX_LOST = 1000
+"""Lost computers that nobody has asked for yet."""
 
 
 @dataclass
@@ -48,22 +52,36 @@ class TemporaryComputers:
     """`serve` it while the keeper runs. `main` is listed with the others, and is not started or stopped here."""
 
     def __init__(
-        self, home: Home, backend: str, engine_host: str | None, record: RecordEvent, log_writer: LogWriter
+        self,
+        home: Home,
+        backend: str,
+        engine_host: str | None,
+        shown: Mapping[str, Path],
+        record: RecordEvent,
+        log_writer: LogWriter,
+        *,
+        runs_in_fleet: bool = False,
     ) -> None:
+        """`shown`: folders by their place in a computer for agents, read-only. `runs_in_fleet`: those with a working
+        copy are on other machines."""
         self._home = home
+        self._shown = shown
         self._backend = backend
         self._engine_host = engine_host
+        self._runs_in_fleet = runs_in_fleet
         self._record = record
         self._log_writer = log_writer
         self._main: ComputerProgram | None = None
         self._running: dict[str, RunningComputer] = {}
         self._starting: dict[str, StartingComputer] = {}
+        self._lost: dict[str, str] = {}
         self._group: asyncio.TaskGroup | None = None
 
     def register(self, methods: RpcMethods) -> None:
         methods.add_call(calls.StartComputer, self._start)
         methods.add_call(calls.StopComputer, self._stop)
         methods.add_call(calls.ListComputers, self._list)
+        methods.add_call(calls.RemoveKeptHome, self._remove_kept_home)
 
     @contextlib.asynccontextmanager
     async def serve(self, main: ComputerProgram) -> AsyncIterator[None]:
@@ -90,6 +108,7 @@ class TemporaryComputers:
         if self._group is None:
             raise FreeholdError("keeper.stopping", "The keeper is starting or stopping", hint="Try again in a moment")
         self._check_name(call.name)
+        self._lost.pop(call.name, None)
         starting = self._starting[call.name] = StartingComputer()
         try:
             running = await self._launch(call, starting)
@@ -106,18 +125,21 @@ class TemporaryComputers:
         return _describe(running.program)
 
     async def _launch(self, call: calls.StartComputer, starting: StartingComputer) -> RunningComputer:
-        from freehold.computer.contract.conventions import AGENTS_PATH
         from freehold.computer.contract.spec import ComputerSpec, Mount
         from freehold.computer.library.removal import remove_tree
 
+        shown = tuple(Mount(folder, place) for place, folder in self._shown.items())
         own_folder = self._home.temporary_computers / call.name
         limits = _read_limits(call.limits)
         workspace, home = self._folder(call.workspace), self._folder(call.home)
         if call.copy is not None:
             workspace = self._find_copy(call.copy)
+        if call.kept_home is not None:
+            home = self._find_kept_home(call.kept_home)
         starting.folders += [folder for folder in (workspace, home) if folder is not None]
+        backend, host = self._choose_backend(call)
         images = ImageFolder(self._home.images, self._home.image_lock)
-        image = await asyncio.to_thread(images.resolve_checked, call.image, self._backend)
+        image = await asyncio.to_thread(images.resolve_checked, call.image, backend)
         own_folder.mkdir(parents=True, mode=0o700)
         try:
             for name in ("workspace", "home"):
@@ -127,15 +149,15 @@ class TemporaryComputers:
                     workspace or own_folder / "workspace",
                     home or own_folder / "home",
                     limits=limits,
-                    mounts=(Mount(self._home.agents, AGENTS_PATH),) if call.agents else (),
+                    mounts=shown if call.agents else (),
                     image=image,
                     hostname=call.name,
                 ),
                 self._home.computer_socket(call.name),
                 self._record,
                 self._log_writer,
-                backend=self._backend,
-                engine_host=self._engine_host,
+                backend=backend,
+                engine_host=host,
                 computer=call.name,
                 required=False,
             )
@@ -144,18 +166,32 @@ class TemporaryComputers:
             await asyncio.to_thread(remove_tree, own_folder)
             raise
 
+    def _choose_backend(self, call: calls.StartComputer) -> tuple[str, str | None]:
+        """Its name, and where it is reached. The quota of a fleet counts for each session."""
+        if self._runs_in_fleet and call.copy is not None:
+            return "ray", f"ray://{self._home.root}?who={quote(call.who)}"
+        return self._backend, self._engine_host
+
     async def _stop(self, call: calls.StopComputer) -> calls.ComputerInfo:
         if call.name in self._starting:
             await self._starting[call.name].started.wait()
         running = self._running.get(call.name)
         if running is None:
+            self._refuse_lost(call.name)
             names = ", ".join(self._running) or "none"
             hint = "Stop it with freehold down" if call.name == MAIN_COMPUTER else f"Temporary computers: {names}"
             raise FreeholdError("computer.not-temporary", f"There is no temporary computer {call.name!r}", hint=hint)
         info = _describe(running.program)
         await running.run.wait_drained()
         await running.removed.wait()
+        self._refuse_lost(call.name)
         return info
+
+    def _refuse_lost(self, name: str) -> None:
+        """Told once: it did not end, and may be started again with the files that came back."""
+        why = self._lost.pop(name, "")
+        if why:
+            raise FreeholdError("computer.lost", why, hint="Start it again: it goes on from the last files")
 
     async def _list(self, _: calls.ListComputers) -> calls.ComputerList:
         programs = [] if self._main is None else [self._main]
@@ -170,7 +206,12 @@ class TemporaryComputers:
         running.program.socket.unlink(missing_ok=True)
         await asyncio.to_thread(remove_tree, running.own_folder)
         del self._running[name]
-        self._record("computer.ended", {"computer": name, "how": ending.words})
+        why = running.run.lost_because
+        if why:
+            self._lost[name] = why
+            while len(self._lost) > MAX_LOST:
+                del self._lost[next(iter(self._lost))]
+        self._record("computer.ended", {"computer": name, "how": why or ending.words})
         running.removed.set()
 
     def _check_name(self, name: str) -> None:
@@ -193,6 +234,28 @@ class TemporaryComputers:
         if workspace in self._taken_folders():
             raise FreeholdError("computer.folder-in-use", f"A computer works in the copy {name!r} already")
         return workspace
+
+    def _find_kept_home(self, name: str) -> Path:
+        """Made when it is missing. No two computers share one."""
+        folder = self._name_kept_home(name)
+        if folder in self._taken_folders():
+            raise FreeholdError("computer.folder-in-use", f"A computer has the home {name!r} already")
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        return folder
+
+    def _name_kept_home(self, name: str) -> Path:
+        if not NAME.fullmatch(name):
+            raise FreeholdError("computer.no-folder", f"{name[:100]!r} is not the name of a kept home")
+        return self._home.kept_homes / name
+
+    async def _remove_kept_home(self, call: calls.RemoveKeptHome) -> NoResult:
+        from freehold.computer.library.removal import remove_tree
+
+        folder = self._name_kept_home(call.name)
+        if folder in self._taken_folders():
+            raise FreeholdError("computer.folder-in-use", f"A computer has the home {call.name!r}")
+        await asyncio.to_thread(remove_tree, folder)
+        return NoResult()
 
     def _taken_folders(self) -> list[Path]:
         """The folders of the computers that run and of those that start."""

@@ -39,6 +39,7 @@ READS: frozenset[type[TypedCall[Any]]] = frozenset(
         calls.DiffEntry,
         calls.CompareEntries,
         calls.ShowFile,
+        calls.ReadChangeSet,
     }
 )
 # They never wait, and are answered in the event loop: a cancellation must not come too late because all threads are busy.

@@ -127,7 +127,11 @@ class Keeper:
         while True:
             missing = self.supervisor.missing_requirements()
             if not missing and self.sealed_since is None and not self.supervisor.stopping:
-                since = datetime.fromtimestamp(self.settings.now(), UTC).isoformat(timespec="milliseconds")
+                since = (
+                    datetime.fromtimestamp(self.settings.now(), UTC)
+                    .isoformat(timespec="milliseconds")
+                    .replace("+00:00", "Z")
+                )
                 names = ("history", *(one.name for one in self.supervisor.programs() if one.program.required))
                 try:
                     write_seal(self.home, Seal(self.boot_id, since, names, os.getpid(), me.started if me else 0))

@@ -18,10 +18,11 @@ def prepare_root(home: Home) -> None:
 def prepare_folders(home: Home) -> None:
     """The folders inside the home. The two that the computer uses keep the mode and owner that the computer sets."""
     with _ExplainedErrors(home):
-        for private in (home.history, home.vault, home.agents, home.logs):
+        for private in (home.history, home.vault, home.agents, home.skills, home.logs):
             ensure_private_folder(private)
-        # The computer's uid must read the installed agents. Nobody else can enter the home.
+        # The computer's uid must read the installed agents and the skills. Nobody else can enter the home.
         home.agents.chmod(0o755)
+        home.skills.chmod(0o755)
         fresh = not os.path.lexists(home.agent_home)
         for shared in (home.workspace, home.agent_home):
             shared.mkdir(exist_ok=True, mode=0o700)

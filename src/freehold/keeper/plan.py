@@ -9,7 +9,7 @@ from typing import Literal
 
 from freehold.features.declaration import FeatureProgram
 from freehold.identity.sign_ins import control_center_url, recovery_url
-from freehold.keeper.calls import ManifestAdvice
+from freehold.keeper.calls import ExceptionStatus, ManifestAdvice
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,19 @@ class ServicePlan:
 
 
 @dataclass(frozen=True)
+class NeededFilePlan:
+    """A file in the system of the computer, the exception that needs it, and how to get it.
+
+    `in_main`: it may be in a mount as well.
+    """
+
+    path: str
+    exception: str
+    command: str
+    in_main: bool
+
+
+@dataclass(frozen=True)
 class KeeperPlan:
     checksum: str
     owner: str | None
@@ -56,10 +69,14 @@ class KeeperPlan:
     backend: str
     engine_host: str | None
     """Where the container engine is reached; None for where it usually listens."""
+    runs_in_fleet: bool
+    """Whether the computers of runs are on other machines."""
     image: str | None
     """What the backend starts from; None for its default."""
     image_is_built: bool
     """Whether `freehold build` made the image, so that it is checked against its lock at boot."""
+    shows_skills: bool
+    """Whether computers see the skills."""
     sleep_after: float | None
     """Seconds without use after which the computer sleeps; None if it never does."""
     limits: dict[str, int | float]
@@ -71,6 +88,11 @@ class KeeperPlan:
     history_rate: int | None
     history_quiet: float
     advice: tuple[ManifestAdvice, ...]
+    exceptions: tuple[ExceptionStatus, ...] = ()
+    """Protections that are lowered, each with its reason."""
+    needed_files: tuple[NeededFilePlan, ...] = ()
+    devices: tuple[str, ...] = ()
+    """Devices of this machine that the computer `main` can use."""
 
     @property
     def gateway_url(self) -> str:

@@ -12,9 +12,9 @@ from freehold.errors import FreeholdError
 from freehold.features import FeatureProgram, list_features, load_reference
 from freehold.home import Home, find_home
 from freehold.images.artifacts import BUILT, ImageFolder
-from freehold.keeper.agent_state import IGNORED_PATTERNS
-from freehold.keeper.calls import ManifestAdvice
-from freehold.keeper.plan import KeeperPlan, MountPlan, ServicePlan
+from freehold.keeper.agent_state import IGNORED_PATTERNS, list_memory_patterns
+from freehold.keeper.calls import ExceptionStatus, ManifestAdvice
+from freehold.keeper.plan import KeeperPlan, MountPlan, NeededFilePlan, ServicePlan
 from freehold.strict_json import decode
 
 if TYPE_CHECKING:
@@ -74,7 +74,15 @@ def _decode(out: bytes, err: bytes) -> KeeperPlan:
 
 
 def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
+    from datetime import UTC, datetime  # these not in the keeper, which imports this module too
+
+    from freehold.fleet.section import FleetSection
+    from freehold.gpu.section import GpuSection
+    from freehold.manifest.exceptions import list_in_force
+    from freehold.skills.section import SkillsSection
+
     manifest = loaded.manifest
+    exceptions = list_in_force(manifest, datetime.now(UTC).date())
     computer = manifest.computer
     home = find_home(loaded.path.parent)
     return KeeperPlan(
@@ -93,8 +101,10 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
         programs=tuple(_plan_programs(manifest)),
         backend=computer.backend,
         engine_host=computer.host,
+        runs_in_fleet=manifest.section(FleetSection).runs,
         image=ImageFolder(home.images, home.image_lock).resolve(computer.image, computer.backend),
         image_is_built=computer.image == BUILT,
+        shows_skills=manifest.section(SkillsSection).enabled,
         sleep_after=computer.sleep_after,
         limits=computer.limits.model_dump(),
         mounts=tuple(
@@ -106,12 +116,20 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
             for name, one in computer.services.items()
         ),
         history_folders=(*manifest.history.folders, *(("pods",) if manifest.slots.pods.mode == "local" else ())),
-        history_ignore=(*IGNORED_PATTERNS, *manifest.history.ignore),
+        history_ignore=(*IGNORED_PATTERNS, *list_memory_patterns(manifest), *manifest.history.ignore),
         history_quota=manifest.history.quota,
         history_rate=manifest.history.rate,
         history_quiet=manifest.history.quiet,
         advice=tuple(
             ManifestAdvice(one.code, one.message, one.hint) for one in loaded.problems if one.severity == "warning"
+        ),
+        exceptions=tuple(
+            ExceptionStatus(one.name, one.reason, str(one.until) if one.until else None, one.why, one.adds)
+            for one in exceptions
+        ),
+        devices=manifest.section(GpuSection).list_devices(),
+        needed_files=tuple(
+            NeededFilePlan(file.path, one.name, file.command, file.in_main) for one in exceptions for file in one.needs
         ),
     )
 

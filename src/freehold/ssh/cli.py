@@ -1,23 +1,45 @@
 """`freehold ssh`."""
 
-import json
 import os
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.strict_json import EpochSeconds
 
 if TYPE_CHECKING:
+    from freehold.ssh.credentials import Credential
     from freehold.ssh.issuers import LocalIssuer, RemoteIssuer
 
 _OPTIONS_WITH_VALUE = frozenset("BbcDEeFIiJLlmOopQRSWw")
 """The options of ssh that take a value, which may be the next word."""
+
+
+@dataclass(frozen=True)
+class ListedSshKey:
+    """`used` is null for a key that was never used."""
+
+    id: str
+    kind: str
+    label: str
+    key_id: str
+    fingerprint: str
+    expires: EpochSeconds
+    used: EpochSeconds | None
+    revoked: bool
+
+
+@dataclass(frozen=True)
+class RevokedSshKeys:
+    revoked: tuple[str, ...]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -36,7 +58,7 @@ _OPTIONS_WITH_VALUE = frozenset("BbcDEeFIiJLlmOopQRSWw")
 @click.option("--list", "show_list", is_flag=True, help="List the issued keys.")
 @click.option("--revoke", metavar="ID|all", help="Revoke a key and end its connections.")
 @home_option
-@json_option
+@json_option(JsonOutput(ListedSshKey, "list", when="--list"), JsonOutput(RevokedSshKeys, when="--revoke"))
 def command(
     words: tuple[str, ...],
     url: str | None,
@@ -149,29 +171,22 @@ def _manage_keys(issuer: "LocalIssuer | RemoteIssuer", revoke: str | None, as_js
     ended = [one for one in (active if revoke == "all" else [revoke]) if issuer.revoke(one)]
     if revoke != "all" and not ended:
         raise FreeholdError("ssh.not-found", f"There is no active key {revoke}", hint="freehold ssh --list lists them")
-    click.echo(json.dumps({"revoked": ended}) if as_json else f"Revoked: {', '.join(ended) or 'none'}")
+    if as_json:
+        echo_json(RevokedSshKeys(tuple(ended)))
+    else:
+        click.echo(f"Revoked: {', '.join(ended) or 'none'}")
+
+
+def _describe_key(one: "Credential") -> ListedSshKey:
+    return ListedSshKey(
+        one.id, one.kind, one.label, one.key_id, one.fingerprint, one.expires, one.used, one.revoked is not None
+    )
 
 
 def _list(issuer: "LocalIssuer", as_json: bool) -> None:
     rows = issuer.list()
     if as_json:
-        click.echo(
-            json.dumps(
-                [
-                    {
-                        "id": one.id,
-                        "kind": one.kind,
-                        "label": one.label,
-                        "key_id": one.key_id,
-                        "fingerprint": one.fingerprint,
-                        "expires": one.expires,
-                        "used": one.used,
-                        "revoked": one.revoked is not None,
-                    }
-                    for one in rows
-                ]
-            )
-        )
+        echo_json([_describe_key(one) for one in rows])
         return
     if not rows:
         click.echo("There are no keys. Get one: freehold ssh")

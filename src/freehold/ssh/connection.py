@@ -98,6 +98,7 @@ class SshConnection(SSHServer):
             self.record_event("ssh.disconnected", {"commands": self._commands})
         elif not self._is_refused and self.server.limiter.remove_pending(self, tried=self.has_sent_data):
             self.server.events.record("ssh.address_banned", {"address": self.address}, "ssh")
+            log.warning("%s is banned from SSH: too many failed attempts", self.address)  # `deploy fail2ban` finds it
 
     def begin_auth(self, username: str) -> bool:
         self.has_exchanged_keys = True

@@ -1,6 +1,6 @@
 """SSH access as a feature."""
 
-from freehold.features import ControlCenterPage, Feature
+from freehold.features import CommandTopic, ControlCenterPage, Feature
 
 FEATURE = Feature(
     name="ssh",
@@ -12,5 +12,6 @@ FEATURE = Feature(
     routes="freehold.ssh.routes:SshRoutes",
     metrics="freehold.ssh.metrics:add_ssh_metrics",
     commands={"ssh": "freehold.ssh.cli:command"},
+    topic=CommandTopic.NETWORK,
     pages=(ControlCenterPage("/connect", "Connect"),),
 )

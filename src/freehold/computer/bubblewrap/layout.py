@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.computer.contract.conventions import AGENT_HOME, BASE_ENVIRONMENT, GUEST_PATH, WORKSPACE
-from freehold.computer.contract.spec import ComputerSpec, Limits
+from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.walls.inside import (
     MASKED_FILES,
     MASKED_FOLDERS,
@@ -34,6 +34,7 @@ class BindSources:
     guest: str
     mounts: tuple[str, ...]
     image: str | None
+    devices: tuple[str, ...] = ()
 
 
 def image_folder(spec: ComputerSpec) -> Path:
@@ -77,7 +78,7 @@ def describe_root(spec: ComputerSpec, sources: BindSources, hand_over: OpenFiles
             yield from ("--perms", "0444", "--file", hand_over(copied), f"/etc/{name}")
         else:
             yield from _copy_entry(base / "etc" / name, f"{shown}/etc/{name}", f"/etc/{name}")
-    yield from _devices(spec.limits)
+    yield from _devices(spec, sources)
     yield from _proc()
     for target, mode, size in (("/tmp", "1777", tmp_size(spec.limits)), ("/run", "0755", RUN_SIZE)):  # noqa: S108
         yield from ("--perms", mode, "--size", str(size), "--tmpfs", target)
@@ -129,9 +130,11 @@ def _copy_entry(found: Path, source: str, target: str) -> Iterator[str]:
         yield from ("--ro-bind", source, target)
 
 
-def _devices(limits: Limits) -> Iterator[str]:
+def _devices(spec: ComputerSpec, sources: BindSources) -> Iterator[str]:
     yield from ("--dev", "/dev")
-    yield from ("--perms", "1777", "--size", str(tmp_size(limits)), "--tmpfs", "/dev/shm")  # noqa: S108
+    for device, source in zip(spec.devices, sources.devices, strict=True):
+        yield from ("--dev-bind", source, device.target)
+    yield from ("--perms", "1777", "--size", str(tmp_size(spec.limits)), "--tmpfs", "/dev/shm")  # noqa: S108
     yield from ("--remount-ro", "/dev")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
+from freehold.system_packages import SYSTEM_FOLDERS, list_missing_packages, write_install_command
 
 MIN_BWRAP_VERSION = (0, 8)
 
@@ -21,6 +22,7 @@ profile bwrap {path} flags=(unconfined) {{
   include if exists <local/bwrap>
 }}
 """
+CONTAINER_HINT = "freehold deploy kubernetes writes a pod that has them, and freehold deploy compose two containers that need none of it"
 
 
 @dataclass(frozen=True)
@@ -48,19 +50,13 @@ class SandboxTools:
 def find_tools() -> SandboxTools:
     """Raises `computer.no-isolation` if a program is missing or too old. The result is cached."""
     # Search the system's folders only, never PATH.
-    search = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
-    bwrap, setpriv = shutil.which("bwrap", path=search), shutil.which("setpriv", path=search)
-    if bwrap is None:
+    bwrap, setpriv = shutil.which("bwrap", path=SYSTEM_FOLDERS), shutil.which("setpriv", path=SYSTEM_FOLDERS)
+    if bwrap is None or setpriv is None:
+        missing = list_missing_packages()
         raise FreeholdError(
             "computer.no-isolation",
-            "bubblewrap (bwrap), which isolates the computer, is not installed",
-            hint="apt install bubblewrap, dnf install bubblewrap or pacman -S bubblewrap",
-        )
-    if setpriv is None:
-        raise FreeholdError(
-            "computer.no-isolation",
-            "setpriv, which drops privileges before the computer starts, is not installed",
-            hint="apt install util-linux, dnf install util-linux",
+            f"The computer cannot be isolated: not installed: {', '.join(missing)}",
+            hint=f"Install what is missing: {write_install_command(missing)}",
         )
     shown = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False, env={}).stdout
     version = shown.removeprefix("bubblewrap").strip()
@@ -147,6 +143,12 @@ def explain_bwrap_error(stderr: str, bwrap: str = "/usr/bin/bwrap") -> MissingRe
             f"This machine allows no user namespaces ({reason})",
             "sudo sysctl -w user.max_user_namespaces=15000, and keep it in /etc/sysctl.d/",
         )
+    if "permi" in reason and (settings := _find_container_settings()):
+        return MissingRequirement(
+            "container",
+            f"The container around Freehold forbids what isolates the computer ({reason}). It lacks {' and '.join(settings)}",
+            CONTAINER_HINT,
+        )
     if "proc" in reason and "mount" in reason:
         return MissingRequirement(
             "masked /proc",
@@ -158,6 +160,22 @@ def explain_bwrap_error(stderr: str, bwrap: str = "/usr/bin/bwrap") -> MissingRe
         f"bubblewrap could not isolate the computer: {reason}",
         "In a container allow user namespaces (--security-opt seccomp=unconfined); otherwise run freehold doctor",
     )
+
+
+def _find_container_settings() -> list[str]:
+    """What the container around us lacks, as docker and Kubernetes call it; empty if this is not a container."""
+    settings = []
+    if re.search(r"^Seccomp:\s*2", _read_own("status"), re.MULTILINE):
+        settings.append("seccompProfile: Unconfined (docker: --security-opt seccomp=unconfined)")
+    if any(line.split()[4].startswith("/proc/") for line in _read_own("mountinfo").splitlines()):
+        settings.append("procMount: Unmasked (docker: --security-opt systempaths=unconfined)")
+        if _read_own("uid_map").split() == ["0", "0", str(2**32 - 1)]:
+            settings.append("hostUsers: false, without which Kubernetes takes no procMount")
+    return settings
+
+
+def _read_own(name: str) -> str:
+    return Path("/proc/self", name).read_text()
 
 
 def _is_about_namespaces(reason: str) -> bool:

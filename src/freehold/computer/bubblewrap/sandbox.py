@@ -123,6 +123,7 @@ def _remove(helper: subprocess.Popen[bytes] | None, cgroup: Cgroup | None) -> No
 def _gather_sources(order: SandboxOrder) -> BindSources:
     spec = order.spec
     paths: list[Path] = [spec.workspace, spec.home, order.guest, *(mount.source for mount in spec.mounts)]
+    paths += [device.source for device in spec.devices]
     if spec.image is not None:
         paths.append(image_folder(spec))
     if os.geteuid() == 0:
@@ -131,8 +132,10 @@ def _gather_sources(order: SandboxOrder) -> BindSources:
         places = stage_sources(paths)
     else:
         places = [str(path.absolute()) for path in paths]
-    mounts = tuple(places[3 : 3 + len(spec.mounts)])
-    return BindSources(places[0], places[1], places[2], mounts, places[-1] if spec.image is not None else None)
+    mounted = 3 + len(spec.mounts)
+    mounts, devices = tuple(places[3:mounted]), tuple(places[mounted : mounted + len(spec.devices)])
+    image = places[-1] if spec.image is not None else None
+    return BindSources(places[0], places[1], places[2], mounts, image, devices)
 
 
 def _start_bwrap(

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage, SleepReport
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.contract.transport import Transport
+from freehold.errors import FreeholdError
 
 
 class Machine(Protocol):
@@ -100,3 +101,36 @@ class HostProcess(Protocol):
 def find_host_pid(machine: Machine) -> int | None:
     """The pid that stands for the machine on this host, or None if its backend has none."""
     return machine.pid if isinstance(machine, HostProcess) else None
+
+
+@runtime_checkable
+class RemoteParts(Protocol):
+    """An optional part of a machine on another host: its counters are a message away, and its folders are copies.
+
+    The folders of its spec are sent to it when it starts. Changes come back at intervals, and when it is stopped with
+    a grace above 0.
+    """
+
+    @property
+    def lost_because(self) -> str:
+        """Why it is lost with its host, for the owner. Empty while it runs, and when it has ended by itself."""
+        ...
+
+    async def refresh_usage(self) -> None:
+        """Read the counters there. Then `usage` has them, and events are delivered."""
+        ...
+
+    async def fetch_files(self) -> None:
+        """Bring the changes back now."""
+        ...
+
+    def when_ended(self, callback: Callable[[FreeholdError], None]) -> None:
+        """Call `callback` once, in the loop, when it has ended, with the reason: nobody else at this host sees it end."""
+        ...
+
+
+async def read_usage(machine: Machine) -> MachineUsage:
+    """The counters now, wherever the machine is."""
+    if isinstance(machine, RemoteParts):
+        await machine.refresh_usage()
+    return machine.usage()

@@ -9,6 +9,11 @@ from collections.abc import Mapping
 GUEST_PATH = "/opt/freehold/guest.pyz"
 GUEST_PYTHON = "/usr/bin/python3"
 AGENTS_PATH = "/opt/agents"
+SKILLS_PATH = "/opt/agent-skills"
+SKILLS_IN_USE = f"{SKILLS_PATH}/current"
+"""A link for each skill that agents are shown, by its name."""
+SKILL_PLACES = (".agents/skills", ".claude/skills")
+"""Where agents look for skills in their home: Claude Code in its own folder, all others in the one of the open format."""
 PACKAGES_PATH = "/opt/packages"
 """Each folder below is one package with what it needs, prepared for isolates."""
 WORKSPACE = "/workspace"

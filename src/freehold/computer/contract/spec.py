@@ -62,6 +62,14 @@ class MemoryMount:
 
 
 @dataclass(frozen=True)
+class Device:
+    """A device of the host that programs inside can use at `target`, a path below /dev. Only bubblewrap has them."""
+
+    source: Path
+    target: str
+
+
+@dataclass(frozen=True)
 class ComputerSpec:
     """Everything that a backend needs to know.
 
@@ -75,6 +83,7 @@ class ComputerSpec:
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Mount, ...] = ()
     memory_mounts: tuple[MemoryMount, ...] = ()
+    devices: tuple[Device, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
     hostname: str = "freehold"

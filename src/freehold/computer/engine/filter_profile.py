@@ -23,6 +23,13 @@ from freehold.computer.walls.syscalls import ALLOWED, REFUSED
 ALLOW, REFUSE = "SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO"
 RLIMITS = 16
 FILE_KINDS = 0o170000
+SEALING = frozenset(
+    {
+        *("mount", "umount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsmount", "fsconfig"),
+        *("fspick", "mount_setattr", "unshare", "setns", "sethostname", "pidfd_getfd"),
+    }
+)
+"""What makes the walls of a computer. The computer itself may use none of it."""
 DEVICES = (stat.S_IFCHR, stat.S_IFBLK)
 
 
@@ -46,6 +53,14 @@ def make_filter_profile() -> str:
 def make_short_profile() -> str:
     """As JSON: refuses the dangerous calls, until the filters of pid 1 refuse all that is not allowed."""
     calls = [{"names": list(REFUSED), "action": REFUSE, "errnoRet": errno.EPERM}]
+    return json.dumps({"defaultAction": ALLOW, "syscalls": calls})
+
+
+@functools.cache
+def make_outer_profile() -> str:
+    """As JSON: for the container in which Freehold itself seals a computer. Refuses what neither it nor bubblewrap uses."""
+    refused = [name for name in REFUSED if name not in SEALING]
+    calls = [{"names": refused, "action": REFUSE, "errnoRet": errno.EPERM}]
     return json.dumps({"defaultAction": ALLOW, "syscalls": calls})
 
 

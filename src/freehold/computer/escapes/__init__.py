@@ -8,7 +8,7 @@ from freehold.computer.escapes.kernel import KERNEL
 from freehold.computer.escapes.neighbours import NEIGHBOURS
 from freehold.computer.escapes.network import NETWORK
 from freehold.computer.escapes.processes import PROCESSES
-from freehold.computer.escapes.trial import try_bomb, try_escape
+from freehold.computer.escapes.trial import try_bomb, try_escape, try_escapes
 from freehold.computer.walls.landlock import can_separate_sessions
 
 ESCAPES: tuple[EscapeAttempt, ...] = (
@@ -31,4 +31,5 @@ __all__ = [
     "placed_bait",
     "try_bomb",
     "try_escape",
+    "try_escapes",
 ]

@@ -8,7 +8,7 @@ FILES = (
         "reads the host's password and sudo files",
         r"""
 for path in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssl/private"):
-    attempt(path, os.stat, path)
+    attempt(path, lambda: os.listdir(path) if os.path.isdir(path) else read(path))
 """,
     ),
     EscapeAttempt(

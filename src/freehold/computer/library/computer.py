@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from freehold.computer.contract.backend import Backend, Machine
+from freehold.computer.contract.backend import Backend, Machine, RemoteParts, read_usage
 from freehold.computer.contract.report import LimitEvent, MachineUsage
-from freehold.computer.contract.spec import ComputerSpec, Limits, Mount
+from freehold.computer.contract.spec import ComputerSpec, Device, Limits, Mount
 from freehold.computer.contract.transport import SocketTransport, Transport
 from freehold.computer.library import process as processes
 from freehold.computer.library.batch import send_batch
@@ -41,9 +41,11 @@ from freehold.computer.library.reply import read_int, read_number
 from freehold.computer.library.request import send_request
 from freehold.computer.library.terminal import Terminal, TerminalInfo, read_terminal
 from freehold.computer.library.tunnel import ComputerListener, Tunnel, TunnelHandler
+from freehold.computer.registry import find_backend
 from freehold.errors import FreeholdError
 
 if TYPE_CHECKING:
+    from freehold.computer.batch.batch import Batch, Report
     from freehold.computer.isolates.language import CodeLanguage, LanguageName
 
 _TIME_LIMIT_MARGIN = 15.0
@@ -103,17 +105,21 @@ class Computer:
         *,
         limits: Limits | None = None,
         mounts: Sequence[Mount] = (),
+        devices: Sequence[Device] = (),
         environment: Mapping[str, str] | None = None,
         image: str | None = None,
         hostname: str = "freehold",
         backend: Backend | None = None,
+        on: str | None = None,
     ) -> PendingComputer:
         """Start a computer. Folders that are not given are temporary and are removed when it is closed.
 
-        `image` is a reference that the backend understands, for bubblewrap a root folder.
+        `image` is a reference that the backend understands, for bubblewrap a root folder. `on` names a backend, in the
+        place of `backend`.
         """
 
         async def open_computer() -> Computer:
+            chosen = find_backend(on) if backend is None and on is not None else backend
             folder = Path(tempfile.mkdtemp(prefix="freehold-"))
             try:
                 spec = ComputerSpec(
@@ -121,14 +127,17 @@ class Computer:
                     home=_resolve_folder(home, folder / "home"),
                     limits=limits or Limits(),
                     mounts=tuple(mounts),
+                    devices=tuple(devices),
                     environment=dict(environment or {}),
                     image=image,
                     hostname=hostname,
                 )
-                machine = await launch(spec, folder / "link", backend)
+                machine = await launch(spec, folder / "link", chosen)
                 try:
-                    connection = ComputerConnection(machine.transport, reconnect=False)
+                    connection = ComputerConnection(machine.transport, reconnect=isinstance(machine, RemoteParts))
                     await _connect_or_explain(connection, machine)
+                    if isinstance(machine, RemoteParts):
+                        machine.when_ended(connection.give_up)
                 except BaseException:
                     await machine.stop(0)
                     raise
@@ -156,14 +165,51 @@ class Computer:
 
     @classmethod
     def pool(
-        cls, size: int, *, limits: Limits | None = None, mounts: Sequence[Mount] = (), backend: Backend | None = None
+        cls,
+        size: int,
+        *,
+        limits: Limits | None = None,
+        mounts: Sequence[Mount] = (),
+        backend: Backend | None = None,
+        on: str | None = None,
     ) -> ComputerPool:
         """Started computers that wait for short jobs: `async with Computer.pool(4) as pool`."""
 
         async def start() -> Computer:
-            return await cls.start(limits=limits, mounts=mounts, backend=backend)
+            return await cls.start(limits=limits, mounts=mounts, backend=backend, on=on)
 
         return ComputerPool(start, size)
+
+    @classmethod
+    def map(
+        cls,
+        script: str | Path,
+        inputs: Iterable[str | Path],
+        *,
+        into: str | Path,
+        parallel: int | None = None,
+        timeout: float | None = None,
+        retries: int = 2,
+        retry_failed: int = 0,
+        limits: Limits | None = None,
+        mounts: Sequence[Mount] = (),
+        backend: Backend | None = None,
+        on: str | None = None,
+        report: "Report | None" = None,
+    ) -> "Batch":
+        """Run a script once for each input, each in a computer of its own: `await Computer.map(...)`.
+
+        A path is a file that is sent along, a string is an argument. Results, logs and the journal go to the folder
+        `into`. The same call goes on after a crash: nothing that has ended is run again. A task that was lost is begun
+        again up to `retries` times, one that failed `retry_failed` times. `report` is called at each end.
+        """
+        from freehold.computer.batch.script_work import make_script_batch  # few clients have a batch
+
+        def make_pool(size: int) -> ComputerPool:
+            return cls.pool(size, limits=limits, mounts=mounts, backend=backend, on=on)
+
+        bounds = (parallel, retries, retry_failed)
+        return make_script_batch(Path(script), inputs, Path(into), bounds, make_pool, timeout, report)
 
     @property
     def transport(self) -> Transport:
@@ -255,7 +301,7 @@ class Computer:
             self._connection.link, request, data, limits.output, time_limit + _TIME_LIMIT_MARGIN, counts=counts_as_use
         )
         if self.machine is not None and not result.ok and result.limit is None:
-            self.machine.usage()  # delivers the events that the kernel has counted by now
+            await read_usage(self.machine)  # delivers the events that the kernel has counted by now
             if self._reached is not None and self._reached_count > already:
                 return replace(result, limit=self._reached.limit)
         return result
@@ -342,11 +388,13 @@ class Computer:
         outcome.value()
         return [read_listening_socket(row) for row in outcome.rows]
 
-    async def socket_holders(self, sockets: Collection[int]) -> dict[int, int]:
-        """A process that holds each of these sockets, by inode number as in /proc/net. Sockets without one are left out."""
-        (outcome,) = await send_batch(
-            self._connection.link, {"op": "holders", "sockets": list(sockets)}, 1, counts=False
-        )
+    async def socket_holders(self, sockets: Collection[int], *, apart: str | None = None) -> dict[int, int]:
+        """A process that holds each of these sockets, by inode number as in /proc/net. Sockets without one are left out.
+
+        With `apart` only the processes of that group count. Without Landlock in the kernel all of them do.
+        """
+        request = {"op": "holders", "sockets": list(sockets), **({} if apart is None else {"apart": apart})}
+        (outcome,) = await send_batch(self._connection.link, request, 1, counts=False)
         outcome.value()
         return dict(map(read_socket_owner, outcome.rows))
 
@@ -366,7 +414,7 @@ class Computer:
         answer = await send_request(self._connection.link, {"op": "stats"}, counts=False)
         if not isinstance(answer, dict):
             raise protocol_error("the reply to stats is not an object")
-        known = self.machine.usage() if self.machine is not None else MachineUsage()
+        known = await read_usage(self.machine) if self.machine is not None else MachineUsage()
         return ComputerStats(
             cpu_seconds=known.cpu_seconds if known.cpu_seconds is not None else read_number(answer, "cpu"),
             memory=known.memory if known.memory is not None else read_int(answer, "memory"),

@@ -79,10 +79,22 @@ class ComputerConnection:
         """Wait for a live link. Raises if the connection was closed."""
         while self._link is None or self._link.ended.done() or self.state == "connecting":
             if self.state == "closed" or (self._link is not None and not self._reconnect):
-                raise FreeholdError("computer.unreachable", "The connection to the computer was closed")
+                why = "The connection to the computer was closed" if self._error is None else self._error.message
+                raise FreeholdError("computer.unreachable", why)
             if self._changed is None or self._changed.done():
                 self._changed = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._changed)
+
+    def give_up(self, error: FreeholdError) -> None:
+        """The computer has ended: no link is made again, and whoever waits for one is told why."""
+        self._reconnect = False
+        if self._task is not None:
+            self._task.cancel()
+        if self._link is not None and not self._link.ended.done():
+            self._link.cut(error)
+        self._error = error
+        if self.state != "closed":
+            self._announce("lost", error)  # also when it was lost before: it will not come back now
 
     async def close(self) -> None:
         """Idempotent."""
@@ -168,8 +180,10 @@ class ComputerConnection:
         accept(link, number)
 
     def _set_state(self, state: LinkState, error: FreeholdError | None = None) -> None:
-        if state == self.state:
-            return
+        if state != self.state:
+            self._announce(state, error)
+
+    def _announce(self, state: LinkState, error: FreeholdError | None) -> None:
         self.state = state
         if self._changed is not None and not self._changed.done():
             self._changed.set_result(None)

@@ -191,6 +191,16 @@ class Files:
     async def chmod(self, path: PathLike, mode: int) -> None:
         (await self._one({"do": "chmod", "path": path_to_text(path), "mode": mode})).value()
 
+    async def link_entries(self, base: PathLike, places: Mapping[str, str]) -> Errors:
+        """Make folders below `base` have a link to each entry of another folder, and no other link into that one.
+
+        Other entries stay, no link on the way is followed, and what stands in the way is moved to `.replaced` in `base`.
+        """
+        items = [
+            {"do": "links", "base": path_to_text(base), "path": path, "to": source} for path, source in places.items()
+        ]
+        return _errors(await self.batch(items))
+
     async def read_many(self, paths: Sequence[PathLike], *, limit: int = MAX_BYTES) -> Reads:
         """Read many files with one message. A file that fails has its error in the list."""
         outcomes = await self.batch([{"do": "read", "path": path_to_text(path)} for path in paths], most_bytes=limit)

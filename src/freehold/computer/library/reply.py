@@ -65,7 +65,7 @@ _HINTS = {
     "computer.no-program": "Run `command -v` inside to see which programs are installed",
     "computer.bad-folder": "Give a folder that can be entered inside; relative paths are below /workspace",
     "computer.cannot-start": "Raise computer.limits.processes in freehold.toml, or end some processes",
-    "computer.no-node": "Install an agent that needs Node (freehold agents install), or use an image with Node",
+    "computer.no-node": "Install an agent that needs Node (freehold agents add), or use an image with Node",
     "computer.no-isolates": "Run tools/build-addon where Freehold was built, and start the computer again",
     "computer.no-wasmtime": "pip install wasmtime beside Freehold and start the computer again, or add it to the image",
     "computer.no-package": "Add the package to the image and build it again; nothing is fetched while code runs",

@@ -79,14 +79,21 @@ class EndpointRelay:
     async def serve(self, listeners: Sequence[socket.socket]) -> AsyncIterator[None]:
         """Accept on `listeners`, one for each endpoint, for as long as the context lasts. Owns them."""
         tasks: set[asyncio.Task[None]] = set()
+        ended = asyncio.Event()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(_cancel, tasks)
+            stack.callback(ended.set)
             for endpoint, listener in zip(self._endpoints, listeners, strict=True):
 
                 def accept(
                     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoint: ServerAddress = endpoint
                 ) -> None:
+                    if ended.is_set():  # the kernel had accepted it before the end
+                        writer.transport.abort()
+                        return
                     tasks.add(task := asyncio.ensure_future(self._carry(endpoint, reader, writer)))
+                    # Not in the task: one that is cancelled before it has begun runs nothing.
+                    task.add_done_callback(lambda _: writer.transport.abort())
                     task.add_done_callback(tasks.discard)
 
                 server = await asyncio.start_server(accept, sock=listener, limit=CHUNK)
@@ -113,7 +120,6 @@ class EndpointRelay:
                 far_writer.transport.abort()
         finally:
             self._open -= 1
-            writer.transport.abort()
 
 
 async def _cancel(tasks: set[asyncio.Task[None]]) -> None:

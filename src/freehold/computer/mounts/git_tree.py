@@ -34,60 +34,95 @@ _ENVIRONMENT = {
 
 def provide_commit(repository: Path, commit: str, folders: UnpackedFolders) -> Path:
     """The files of a commit, a tag or a branch as it is now. Raises `computer.mount-missing` and `computer.mount-refused`."""
+    name = find_commit(repository, commit)
+    return folders.provide(
+        f"git:{repository}:{name}", f"{repository} at {commit}", lambda writer: _write_tree(repository, name, writer)
+    )
+
+
+def find_commit(repository: Path, commit: str) -> str:
+    """The full name of a commit, a tag or a branch as it is now. Raises `computer.mount-missing`."""
     if commit.startswith("-"):
         raise FreeholdError("computer.mount-missing", f"{commit[:100]!r} is not the name of a commit")
     found = _run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     name = found.decode(errors="replace").strip()
     if not _COMMIT.fullmatch(name):
         raise FreeholdError("computer.mount-missing", f"{repository} has no commit {commit[:100]!r}")
-    return folders.provide(
-        f"git:{repository}:{name}", f"{repository} at {commit}", lambda writer: _write_tree(repository, name, writer)
-    )
+    return name
+
+
+class ObjectReader:
+    """Reads the contents of objects, one after the other. Use it as a context manager."""
+
+    def __init__(self, repository: Path) -> None:
+        self._command = ["git", *_SAFE, "-C", str(repository), "cat-file", "--batch"]
+
+    def __enter__(self) -> "ObjectReader":
+        self._git = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_ENVIRONMENT,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._git.stdin is not None
+        self._git.stdin.close()
+        self._git.kill()
+        self._git.__exit__(None, None, None)
+
+    def open(self, number: str) -> "OpenObject | None":
+        """None when there is no file with this number. It must be closed before the next is opened."""
+        assert self._git.stdin is not None
+        assert self._git.stdout is not None
+        self._git.stdin.write(f"{number}\n".encode())
+        self._git.stdin.flush()
+        words = self._git.stdout.readline().split()
+        if len(words) != 3 or words[1] != b"blob":
+            return None
+        return OpenObject(self._git.stdout, int(words[2]))
+
+
+class OpenObject:
+    """The content of one object."""
+
+    def __init__(self, output: IO[bytes], size: int) -> None:
+        self._output = output
+        self._left = size
+
+    def read(self, most: int) -> bytes:
+        data = self._output.read(min(most, self._left))
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        """Skips what was not read, and the line end after it."""
+        while self.read(1 << 20):
+            pass
+        self._output.read(1)
 
 
 def _write_tree(repository: Path, commit: str, writer: FolderWriter) -> None:
-    entries = list(_list_entries(repository, commit))
-    with subprocess.Popen(
-        ["git", *_SAFE, "-C", str(repository), "cat-file", "--batch"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=_ENVIRONMENT,
-    ) as git:
-        assert git.stdin is not None
-        assert git.stdout is not None
-        try:
-            for mode, number, name in entries:
-                if mode == "160000":  # a submodule: its files are in another repository
-                    writer.add_folder(name)
-                    continue
-                git.stdin.write(f"{number}\n".encode())
-                git.stdin.flush()
-                words = git.stdout.readline().split()
-                if len(words) != 3 or words[1] != b"blob":
-                    raise writer.refuse(f"the object of {name[:200]!r} is missing")
-                _write_blob(writer, mode, name, git.stdout, int(words[2]))
-        finally:
-            git.stdin.close()
+    entries = list(list_commit(repository, commit))
+    with ObjectReader(repository) as objects:
+        for mode, number, name in entries:
+            if mode == "160000":  # a submodule: its files are in another repository
+                writer.add_folder(name)
+                continue
+            found = objects.open(number)
+            if found is None:
+                raise writer.refuse(f"the object of {name[:200]!r} is missing")
+            if mode == "120000":
+                writer.add_link(name, found.read(MAX_LINK + 1).decode(errors="surrogateescape"))
+            else:
+                writer.add_file(name, found.read, executable=mode == "100755")
+            found.close()
 
 
-def _write_blob(writer: FolderWriter, mode: str, name: str, output: IO[bytes], size: int) -> None:
-    if mode == "120000":
-        writer.add_link(name, output.read(min(size, MAX_LINK + 1)).decode(errors="surrogateescape"))
-    else:
-        left = size
-
-        def read(most: int) -> bytes:
-            nonlocal left
-            data = output.read(min(most, left))
-            left -= len(data)
-            return data
-
-        writer.add_file(name, read, executable=mode == "100755")
-    output.read(1)  # the line end after each object
-
-
-def _list_entries(repository: Path, commit: str) -> Iterator[tuple[str, str, str]]:
+def list_commit(repository: Path, commit: str) -> Iterator[tuple[str, str, str]]:
+    """Mode, number of the object and path of everything in a commit. `commit` is its full name."""
     for entry in _run(repository, "ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
         if entry:
             head, _, name = entry.partition(b"\t")

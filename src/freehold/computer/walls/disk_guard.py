@@ -226,13 +226,14 @@ class DiskGuard:
                 yield LimitEvent("reached", limit, used, allowed, f"{why}: files cannot grow until some are deleted")
         elif self._ceiling is not None and (use.size > self._ceiling.size or use.inodes > self._ceiling.inodes):
             killed = self._processes.kill_all_but_guest()
+            ended = f"{killed} processes were killed" if killed else "everything inside was ended"
             limit, used, allowed = reached[0] if reached else ("disk", use.size, self._limits.disk)
             yield LimitEvent(
                 "reached",
                 limit,
                 used,
                 allowed,
-                f"the folders grew beyond the limit: {killed} processes were killed",
+                f"the folders grew beyond the limit: {ended}",
             )
         elif self._ceiling is not None and not use.too_deep and not use.uncountable:
             below = use.size < self._limits.disk * RELEASE_SHARE and use.inodes < self._limits.inodes * RELEASE_SHARE
