@@ -17,8 +17,9 @@ WEB_FEATURES = Path(__file__).parents[2] / "web" / "src" / "features"
 
 
 def references(feature: Feature) -> Iterator[str]:
-    optional = (feature.program, feature.health, feature.service, feature.tools, feature.routes, feature.metrics)
+    optional = (feature.program, feature.health, feature.service, feature.tools, feature.metrics)
     yield feature.section
+    yield from (feature.routes,) if isinstance(feature.routes, str) else feature.routes or ()
     yield from (reference for reference in optional if reference is not None)
     yield from feature.commands.values()
 

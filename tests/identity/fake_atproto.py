@@ -136,7 +136,7 @@ class FakeAtproto:
         assert form["code_challenge_method"] == "S256"
         assert len(form["code_challenge"]) == 43
         assert len(form["state"]) >= 43
-        assert form["scope"] == "atproto"
+        assert form["scope"] == self.client.scope
         assert form["redirect_uri"] == self.client.redirect_uri
         assert form["login_hint"] == OWNER
         uri = f"urn:ietf:params:oauth:request_uri:{secrets.token_hex(8)}"

@@ -246,6 +246,12 @@ CASES: dict[str, Case] = {
         "web_search",
         "models.a.allow[1]",
     ),
+    "E410": Case(
+        '[models.a]\nkind = "anthropic"\nauth = "claude-code"\nkey = "secret:a"\nbase_url = "https://proxy.example.net"',
+        '[models.a]\nkind = "anthropic"\nauth = "claude-code"\nkey = "secret:a"\nbase_url = "https://api.anthropic.com/"',
+        "https://proxy.example.net",
+        "models.a.base_url",
+    ),
     "E501": Case(
         '[agents]\ndefault = "claud"\n[agents.claude]\ncommand = "claude"',
         '[agents]\ndefault = "claude"\n[agents.claude]\ncommand = "claude"',
@@ -270,6 +276,12 @@ CASES: dict[str, Case] = {
         '[agents.mine]\ncommand = "x"\nmodel = "here"\n[models.here]\nbase_url = "http://127.0.0.1:1"',
         "gone",
         "agents.mine.model",
+    ),
+    "E508": Case(
+        '[agents]\nmodel = "gone"',
+        '[agents]\nmodel = "here"\n[models.here]\nbase_url = "http://127.0.0.1:1"',
+        "gone",
+        "agents.model",
     ),
     "E506": Case(
         '[agents.mine]\ncommand = "x"\nfiles = { "../.bashrc" = "x" }',
@@ -320,7 +332,51 @@ CASES: dict[str, Case] = {
     "E722": Case(
         '[mesh]\nhost = "h.example.com"', '[mesh]\nhost = "https://h.example.com"', "h.example.com", "mesh.host"
     ),
-    "W731": Case('[mesh]\nmode = "host"', '[mesh]\nmode = "off"', "mesh", "mesh.mode"),
+    "E271": Case(
+        "[deploy]\ncaddy = true",
+        '[owner]\ndid = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"\n[gateway]\npublic_url = "https://a.example.com"\n[deploy]\ncaddy = true',
+        "public_url",
+        "deploy.caddy",
+    ),
+    "E272": Case("[deploy]\nssh_port = 80", "[deploy]\nssh_port = 22", "80", "deploy.ssh_port"),
+    "E273": Case('[deploy]\nmemory = "10MiB"', '[deploy]\nmemory = "1GiB"', "10485760", "deploy.memory"),
+    "E274": Case(
+        '[deploy.kubernetes]\nprivate_networks = ["10.96.0.1/12"]',
+        '[deploy.kubernetes]\nprivate_networks = ["10.96.0.0/12"]',
+        "10.96.0.1/12",
+        "deploy.kubernetes.private_networks[0]",
+    ),
+    "E761": Case('[backup]\nto = "backups"', '[backup]\nto = "/mnt/backups"', "backups", "backup.to"),
+    "E762": Case(
+        '[backup]\nto = "~/.local/share/freehold/backups"', '[backup]\nto = "/mnt/backups"', "inside", "backup.to"
+    ),
+    "E763": Case(
+        '[backup]\nto = "sftp://me@host/x"\nkey = "env:PASSWORD"',
+        '[backup]\nto = "sftp://me@host/x"\nkey = "secret:backup"',
+        "vault",
+        "backup.key",
+    ),
+    "W764": Case(
+        '[backup]\nendpoint = "http://s3.example.com"',
+        '[backup]\nendpoint = "http://127.0.0.1:9000"',
+        "without TLS",
+        "backup.endpoint",
+    ),
+    "E723": Case(
+        '[mesh]\nrelays = ["http://r.example.com"]',
+        '[mesh]\nrelays = ["wss://r.example.com", "ws://localhost:7777"]',
+        "http://r.example.com",
+        "mesh.relays[0]",
+    ),
+    "E725": Case(
+        '[mesh.relay]\nowner = "npub1x"',
+        '[mesh.relay]\nowner = "npub10elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptg"',
+        "npub1x",
+        "mesh.relay.owner",
+    ),
+    "E724": Case(
+        "[mesh]\nrequired = true", '[mesh]\nrequired = true\nmode = "peer"', "mesh.mode is off", "mesh.required"
+    ),
     "E811": Case('[retention]\nusage = "30d"', '[retention]\nusage = "32d"', "30d", "retention.usage"),
     "E741": Case(
         '[routines.report]\nprompt = "Report."',
@@ -346,6 +402,13 @@ CASES: dict[str, Case] = {
         "report",
         "routines.report.after",
     ),
+    "E781": Case(
+        '[fleet]\nenabled = true\naddress = "0.0.0.0"',
+        '[fleet]\nenabled = true\naddress = "10.0.0.5"',
+        "0.0.0.0",
+        "fleet.address",
+    ),
+    "E782": Case("[fleet]\nruns = true", "[fleet]\nenabled = true\nruns = true", "true", "fleet.runs"),
     "E801": Case('[observe]\nlog_level = "verbose"', '[observe]\nlog_level = "debug"', "verbose", "observe.log_level"),
     "E901": Case(
         '[egress]\nallow = ["192.168.1.5:8080"]',
@@ -377,5 +440,56 @@ CASES: dict[str, Case] = {
         '[security.exceptions.plain-model]\nreason = "the model is on our VPN"',
         "plain-model",
         "security.exceptions.plain-model",
+    ),
+    "E921": Case(
+        '[mcp.notes]\nurl = "ftp://notes.example"',
+        '[mcp.notes]\nurl = "https://notes.example/mcp"\nkey = "secret:notes"',
+        "ftp://notes.example",
+        "mcp.notes.url",
+    ),
+    "E922": Case('[mcp.Notes_x]\ncommand = "notes"', '[mcp.notes-x]\ncommand = "notes"', "Notes_x", "mcp.Notes_x"),
+    "E923": Case(
+        '[browser]\nenabled = true\nprogram = "chromium"\n[security.exceptions.browser]\nreason = "for the web"',
+        '[browser]\nenabled = true\n[security.exceptions.browser]\nreason = "for the web"',
+        "chromium",
+        "browser.program",
+    ),
+    "E924": Case(
+        '[gpu]\nenabled = true\ncards = [-1]\n[security.exceptions.gpu]\nreason = "agents train"',
+        '[gpu]\nenabled = true\n[security.exceptions.gpu]\nreason = "agents train"',
+        "-1",
+        "gpu.cards",
+    ),
+    "E925": Case(
+        '[desktop]\nenabled = true\nwidth = 10\n[security.exceptions.desktop]\nreason = "windows"',
+        '[desktop]\nenabled = true\n[security.exceptions.desktop]\nreason = "windows"',
+        "10",
+        "desktop.width",
+    ),
+    "E926": Case(
+        '[editor]\nenabled = true\nprogram = "code-server"\n[security.exceptions.editor]\nreason = "I edit"',
+        '[editor]\nenabled = true\n[security.exceptions.editor]\nreason = "I edit"',
+        "code-server",
+        "editor.program",
+    ),
+    "E931": Case(
+        '[credentials.notes]\nhost = "https://notes.example"\nsecret = "secret:notes"',
+        '[credentials.notes]\nhost = "notes.example:8443"\nsecret = "secret:notes"\npaths = ["/me/"]\nenv = ["NOTES_TOKEN"]',
+        "https://notes.example",
+        "credentials.notes.host",
+    ),
+    "E932": Case(
+        '[credentials.Notes_x]\nhost = "notes.example"\nsecret = "secret:notes"',
+        '[credentials.notes-x]\nhost = "notes.example"\nsecret = "secret:notes"',
+        "Notes_x",
+        "credentials.Notes_x",
+    ),
+    "E933": Case(
+        '[credentials.a]\nhost = "a.example"\nsecret = "secret:a"\nenv = ["TOKEN"]\n'
+        '[credentials.b]\nhost = "b.example"\nsecret = "secret:b"\nenv = ["TOKEN"]',
+        '[credentials.a]\nhost = "a.example"\nsecret = "secret:a"\nenv = ["A_TOKEN"]\n'
+        '[credentials.b]\nhost = "b.example"\nsecret = "secret:b"\nenv = ["TOKEN"]',
+        "both set the variable TOKEN",
+        "credentials.b",
     ),
 }

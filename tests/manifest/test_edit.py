@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freehold.errors import FreeholdError
-from freehold.manifest.edit import edit_manifest
+from freehold.manifest.edit import edit_manifest, edit_manifest_keys
 from freehold.manifest.template import starter_manifest
 
 TEXT = """\
@@ -217,3 +217,30 @@ def without_empty(value: object) -> object:
         return value
     below = {key: without_empty(inner) for key, inner in value.items()}
     return {key: inner for key, inner in below.items() if inner != {}}
+
+
+def test_several_keys_are_changed_in_one_step_or_none_is(path: Path) -> None:
+    edit_manifest_keys(path, {"models.near.kind": "openai", "models.near.key": "secret:near", "gateway.port": 3002})
+    tree = tomllib.loads(path.read_text())
+    assert tree["models"] == {"near": {"kind": "openai", "key": "secret:near"}}
+    assert tree["gateway"]["port"] == 3002
+    before = path.read_text()
+    with pytest.raises(FreeholdError) as refused:
+        edit_manifest_keys(path, {"gateway.port": 3003, "models.near.colour": "green"})
+    assert refused.value.code == "manifest.bad-value"
+    assert path.read_text() == before
+
+
+def test_a_table_goes_and_its_comments_stay(path: Path) -> None:
+    text = '[models.a]\nkind = "openai"\n\n[models.a.budget]\nday_cost = 5.0\n\n# the agents are fast\n[agents]\ndefault = "claude"\n'
+    path.write_text(text)
+    edit_manifest(path, "models.a", None)
+    assert tomllib.loads(path.read_text()) == {"agents": {"default": "claude"}}
+    assert "# the agents are fast\n[agents]\n" in path.read_text()
+
+
+def test_what_was_added_and_removed_leaves_the_file_as_it_was(path: Path) -> None:
+    before = path.read_text()
+    edit_manifest_keys(path, {"models.near.kind": "openai", "models.near.key": "secret:near"})
+    edit_manifest(path, "models.near", None)
+    assert path.read_text().rstrip() == before.rstrip()

@@ -81,7 +81,7 @@ def test_facts_are_of_this_machine(tmp_path: Path) -> None:
     assert facts.memory > 0
     assert facts.cpus > 0
     assert facts.free_disk > 0
-    assert set(facts.backends) == {"bubblewrap", "docker", "podman", "microvm"}
+    assert set(facts.backends) == {"bubblewrap", "docker", "podman", "microvm", "attached"}
     assert facts.history_size() == 0
 
 

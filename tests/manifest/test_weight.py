@@ -1,7 +1,9 @@
 """Reading the manifest imports nothing heavy: of a feature only its declaration and its section."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 SCRIPT = """
 import sys
@@ -22,8 +24,14 @@ print(grown, *sorted(name for name in new if name.split(".")[0] in {"tomlkit", "
 """
 
 
-def test_importing_the_manifest_brings_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+def test_importing_the_manifest_brings_nothing_heavy(tmp_path: Path) -> None:
+    """The second time, as everywhere but right after the installation: what compiles a module is not what it weighs."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = kept | {"PYTHONPYCACHEPREFIX": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        )
     grown, *modules = done.stdout.split()
     assert modules == []
     assert int(grown) < 4 * 1024**2

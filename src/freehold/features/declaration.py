@@ -6,7 +6,19 @@ imported only by the process that needs it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
+
+
+class CommandTopic(StrEnum):
+    """Under which heading `freehold --help` lists a command, in this order."""
+
+    DAILY = "Daily"
+    FILES = "Files and history"
+    AGENTS = "Agents and models"
+    KNOWLEDGE = "Work and knowledge"
+    NETWORK = "Network and access"
+    HOUSE = "This Freehold"
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,16 @@ class FeatureService(Protocol):
 
 
 @dataclass(frozen=True)
+class WorkSigns:
+    """Where it can be seen that a feature has something to do, besides a section of the manifest that was changed."""
+
+    tables: tuple[str, ...]
+    """Of the timeline's file. They need not exist; a row in one of them is work."""
+    kinds: tuple[str, ...]
+    """Of timeline events that are recorded when another process adds some."""
+
+
+@dataclass(frozen=True)
 class Feature:
     """One feature. Everything but the name, the title and the manifest section is optional."""
 
@@ -55,19 +77,29 @@ class Feature:
     """Reference to its manifest section, a subclass of `Section`."""
     checks: str | None = None
     """Module that registers its manifest checks."""
+    exceptions: tuple[str, ...] = ()
+    """References to `SecurityRelevantUse`: what of it needs `[security.exceptions.<name>]`."""
     program: str | None = None
     """Reference to `(manifest) -> FeatureProgram | None`; None when the feature is switched off."""
     health: str | None = None
     """Reference to `(services) -> Probe`."""
     service: str | None = None
-    """Reference to `(RouteContext) -> FeatureService`. The gateway constructs it before its routes and runs it while it
-    lives; routes find it with `RouteContext.service`. Light to import: every start of the gateway loads it."""
+    """Reference to `(RouteContext) -> FeatureService`. The gateway runs it while it lives; routes find it with
+    `RouteContext.service`. Light to import unless the feature has `work`: every start of the gateway loads it."""
+    work: WorkSigns | None = None
+    """Until there is work or somebody asks for the service, neither it nor the probe is loaded, and the feature is off."""
     tools: str | None = None
     """Reference to `(Services) -> list[HostTool]`: the host tools that agents get. Light to import."""
-    routes: str | None = None
-    """Reference to a group of routes, constructed with a `RouteContext`; each route declares its scope."""
+    has_site: bool = False
+    """Whether its service is a `FeatureSite`, shown to the owner on the origin of a preview with the name of the feature."""
+    routes: str | tuple[str, ...] | None = None
+    """References to groups of routes, constructed with a `RouteContext`; each route declares its scope."""
     metrics: str | None = None
     """Reference to `(metrics registry, services) -> refresh`, where `refresh` is awaited at each scrape."""
+    paired: str | None = None
+    """Reference to `(Home, Manifest, Timeline) -> PairedFreeholds`: for commands that use a slot at a neighbour."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """Verb of the command line → reference to its click command."""
+    topic: CommandTopic = CommandTopic.HOUSE
+    """Of its commands."""
     pages: tuple[ControlCenterPage, ...] = ()

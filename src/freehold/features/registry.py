@@ -8,12 +8,24 @@ from freehold.errors import FreeholdError
 from freehold.features.declaration import Feature
 
 DECLARATIONS = (
+    "freehold.backup.feature:FEATURE",
+    "freehold.browser.feature:FEATURE",
     "freehold.channels.feature:FEATURE",
     "freehold.code.feature:FEATURE",
+    "freehold.credentials.feature:FEATURE",
+    "freehold.deploy.feature:FEATURE",
+    "freehold.desktop.feature:FEATURE",
+    "freehold.editor.feature:FEATURE",
+    "freehold.fleet.feature:FEATURE",
+    "freehold.git.feature:FEATURE",
+    "freehold.gpu.feature:FEATURE",
     "freehold.images.feature:FEATURE",
+    "freehold.mesh.feature:FEATURE",
+    "freehold.mcp.feature:FEATURE",
     "freehold.mounts.feature:FEATURE",
     "freehold.routines.workflows.feature:FEATURE",
     "freehold.routines.feature:FEATURE",
+    "freehold.skills.feature:FEATURE",
     "freehold.ssh.feature:FEATURE",
 )
 """One line for each feature."""

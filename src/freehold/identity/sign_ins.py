@@ -18,6 +18,7 @@ from freehold.errors import FreeholdError
 from freehold.identity.cache import hash_secret
 from freehold.identity.database import increment_revocations
 from freehold.identity.store import IdentityStore
+from freehold.strict_json import EpochSeconds
 
 CONTROL_CENTER_NAME = "freehold.localhost"
 RECOVERY_NAME = "recovery.localhost"
@@ -51,9 +52,9 @@ class SignIn:
     label: str
     address: str
     method: SignInMethod
-    created: float
-    seen: float
-    expires: float
+    created: EpochSeconds
+    seen: EpochSeconds
+    expires: EpochSeconds
 
 
 class SignIns(IdentityStore[SignIn]):

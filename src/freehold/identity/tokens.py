@@ -22,6 +22,7 @@ Scope = Literal[
     "memory",
     "events",
     "orchestrator",
+    "neighbour",
     "routines",
     "admin",
 ]
@@ -29,6 +30,8 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 PREFIX = "fh_"
 MAX_TOKENS = 100
+NEIGHBOUR_PREFIX = "neighbour-"
+"""How the names of the tokens begin that stand for paired Freeholds."""
 USE_WRITE_INTERVAL = 60.0
 """Seconds: the time of last use is written at most this often."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
@@ -52,8 +55,13 @@ class ApiToken:
 class ApiTokens(IdentityStore[ApiToken]):
     """The API tokens of one Freehold, in the same file as its sign-ins."""
 
-    def create(self, name: str, scopes: Collection[Scope], expires: float | None) -> tuple[ApiToken, str]:
-        """A new token and its secret, which is not stored. `expires` is seconds since the epoch; None means never."""
+    def create(
+        self, name: str, scopes: Collection[Scope], expires: float | None, *, limit: int = MAX_TOKENS
+    ) -> tuple[ApiToken, str]:
+        """A new token and its secret, which is not stored. `expires` is seconds since the epoch; None means never.
+
+        Tokens of neighbours are counted apart: `limit` is for those that are of the same kind as this one.
+        """
         now = self._clock()
         _check(name, scopes, expires, now)
         secret = PREFIX + secrets.token_urlsafe(32)
@@ -65,10 +73,12 @@ class ApiTokens(IdentityStore[ApiToken]):
                     f"A token named {name} exists already",
                     hint=f"Choose another name, or revoke that token: freehold token revoke {name}",
                 )
-            if connection.execute("SELECT count(*) FROM tokens").fetchone()[0] >= MAX_TOKENS:
+            alike = "GLOB" if name.startswith(NEIGHBOUR_PREFIX) else "NOT GLOB"
+            sql = f"SELECT count(*) FROM tokens WHERE name {alike} ?"  # noqa: S608 - one of two words
+            if connection.execute(sql, (f"{NEIGHBOUR_PREFIX}*",)).fetchone()[0] >= limit:
                 raise FreeholdError(
                     "token.too-many",
-                    f"There are {MAX_TOKENS} tokens already, which is the maximum",
+                    f"There are {limit} tokens already, which is the maximum",
                     hint="Revoke tokens that you do not need: freehold token list, freehold token revoke NAME",
                 )
             connection.execute(

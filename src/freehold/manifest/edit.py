@@ -1,4 +1,4 @@
-"""Change one key and keep everything else as the owner wrote it, comments included."""
+"""Change some keys and keep everything else as the owner wrote it, comments included."""
 
 import fcntl
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from freehold.errors import FreeholdError
+from freehold.manifest.line_numbers import find_key_lines
 from freehold.manifest.problem import show_path
 from freehold.manifest.reader import parse_source, read_source
 from freehold.manifest.structure import build_manifest
@@ -24,8 +25,12 @@ def edit_manifest(path: Path, key: str, value: Plain | None) -> None:
     Atomic: another reader sees the old file or the new one. A key or type that the manifest does not have is refused,
     and nothing is written.
     """
+    edit_manifest_keys(path, {key: value})
+
+
+def edit_manifest_keys(path: Path, changes: Mapping[str, Plain | None]) -> None:
+    """As `edit_manifest` for several keys in one step: all are changed, or none. None may take out a whole table."""
     path = Path(os.path.realpath(path))
-    parts = _parse_key(key)
     with _alone_in(path.parent):
         source = read_source(path)
         if source.problems:
@@ -35,17 +40,28 @@ def edit_manifest(path: Path, key: str, value: Plain | None) -> None:
                 f"{problem.place}: {problem.message}",
                 hint="Mend the file first; `freehold check` shows how",
             )
-        wanted = _with_value(source.tree, parts, value)
-        _refuse_mistakes(source.tree, wanted)
-        text = _rewrite(source.text, parts, value)
-        written = parse_source(path, text.encode())
-        if written.problems or _without_empty(written.tree, parts) != _without_empty(wanted, parts):
-            raise FreeholdError(
-                "manifest.cannot-edit",
-                f"{key} cannot be changed in {show_path(path)} without touching what stands around it",
-                hint="Change it by hand in an editor",
-            )
+        steps = [(key, _parse_key(key), value) for key, value in changes.items()]
+        _refuse_mistakes(source.tree, with_changes(source.tree, changes))
+        tree, text = source.tree, source.text
+        for key, parts, value in steps:
+            wanted = _with_value(tree, parts, value)
+            text = _rewrite(text, parts, value)
+            written = parse_source(path, text.encode())
+            if written.problems or _without_empty(written.tree, parts) != _without_empty(wanted, parts):
+                raise FreeholdError(
+                    "manifest.cannot-edit",
+                    f"{key} cannot be changed in {show_path(path)} without touching what stands around it",
+                    hint="Change it by hand in an editor",
+                )
+            tree = written.tree
         write_private(path, text)
+
+
+def with_changes(tree: Mapping[str, object], changes: Mapping[str, Plain | None]) -> Mapping[str, object]:
+    """A copy of the tree in which these keys are changed."""
+    for key, value in changes.items():
+        tree = _with_value(tree, _parse_key(key), value)
+    return tree
 
 
 def write_private(path: Path, text: str) -> None:
@@ -124,7 +140,7 @@ def _refuse_mistakes(before: Mapping[str, object], after: Mapping[str, object]) 
 
 def _rewrite(text: str, parts: tuple[str, ...], value: Plain | None) -> str:
     import tomlkit
-    from tomlkit.items import InlineTable
+    from tomlkit.items import InlineTable, Table
 
     document = tomlkit.parse(text)
     at: Any = document
@@ -136,6 +152,8 @@ def _rewrite(text: str, parts: tuple[str, ...], value: Plain | None) -> str:
             new = tomlkit.inline_table() if isinstance(at, InlineTable) else tomlkit.table(is_super_table=not last)
             at[part] = new
         at = at[part]
+    if value is None and isinstance(at.get(parts[-1]), Table):
+        return _without_table(document, at[parts[-1]], parts)
     if value is None:
         at.pop(parts[-1], None)
     elif parts[-1] in at:
@@ -143,6 +161,35 @@ def _rewrite(text: str, parts: tuple[str, ...], value: Plain | None) -> str:
     else:
         _append_before_comments(document if at is document else at.value, at, parts[-1], value)
     return tomlkit.dumps(document)
+
+
+def _without_table(document: Any, table: Any, parts: tuple[str, ...]) -> str:
+    """The text without a table. The comments in it stay: the last ones most often speak of the table that follows."""
+    import tomlkit
+    from tomlkit.items import Table
+
+    comments: list[Any] = []
+    last: Any = table
+    while isinstance(last, Table):
+        body = last.value.body
+        end = len(body)
+        while end and body[end - 1][0] is None:
+            end -= 1
+        if last is not table:
+            comments = body[end:]
+        last = body[end - 1][1] if end else None
+    for key in list(table):
+        del table[key]
+    table.value.body.extend(comments)
+    text: str = tomlkit.dumps(document)
+    place = find_key_lines(text).get(parts)
+    lines = text.splitlines(keepends=True)
+    if place is not None and lines[place - 1].lstrip().startswith("["):
+        del lines[place - 1]
+        while place > 1 and not lines[place - 2].strip() and not "".join(lines[place - 1 : place]).strip():
+            del lines[place - 2]
+            place -= 1
+    return "".join(lines)
 
 
 def _append_before_comments(container: Any, table: Any, key: str, value: Plain) -> None:

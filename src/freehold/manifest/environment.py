@@ -19,9 +19,6 @@ NAMED_VARIABLES: Mapping[str, KeyPath] = {
 }
 """Variables with a name of their own; `FREEHOLD_<SECTION>_<KEY>` wins when both are set."""
 
-PROVIDER_VARIABLES: Mapping[str, str] = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
-"""A key in one of these makes a provider of that name and kind present; the value itself is never read here."""
-
 _SWITCHES = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
 
 
@@ -49,7 +46,6 @@ def read_overrides(environ: Mapping[str, str], tree: Mapping[str, object]) -> En
     for name in sorted(environ):
         if name.startswith(PREFIX) and environ[name]:
             _read_general(found, name, environ[name], tree)
-    _read_providers(found, environ, tree)
     return found
 
 
@@ -150,16 +146,3 @@ def _readings(text: str) -> list[object]:
         readings += [_SWITCHES[text.lower()]] if text.lower() in _SWITCHES else []
     readings.append([part.strip() for part in text.split(",") if part.strip()])
     return readings
-
-
-def _read_providers(found: EnvironmentOverrides, environ: Mapping[str, str], tree: Mapping[str, object]) -> None:
-    models = tree.get("models", {})
-    for variable, kind in PROVIDER_VARIABLES.items():
-        written = models.get(kind) if isinstance(models, dict) else None
-        if not environ.get(variable) or (isinstance(written, dict) and "key" in written):
-            continue
-        path: KeyPath = ("models", kind, "key")
-        found.values.setdefault(path, f"env:{variable}")
-        found.variables.setdefault(path, variable)
-        if not isinstance(written, dict) or "kind" not in written:
-            found.values.setdefault(("models", kind, "kind"), kind)

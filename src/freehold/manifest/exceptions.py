@@ -1,21 +1,36 @@
 """Which backends and agents this version has, and which settings lower a protection and need an exception."""
 
+import datetime
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from freehold.features import list_features, load_reference
 from freehold.manifest.addresses import host_of, is_loopback, is_private, split_rule
 from freehold.manifest.agent_modes import is_asking_mode, names_unasked, switches_asking_off
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath
 from freehold.manifest.sections.computer import Backend
 
-BACKENDS: frozenset[Backend] = frozenset({"bubblewrap", "docker", "podman", "microvm"})
+BACKENDS: frozenset[Backend] = frozenset({"bubblewrap", "docker", "podman", "microvm", "attached"})
 """The backends of this version."""
 
 AGENTS: frozenset[str] = frozenset({"builtin", "claude", "codex", "gemini", "opencode"})
 """The agents that need no description in the manifest."""
 
 Uses = Iterator[tuple[KeyPath, str]]
+
+
+@dataclass(frozen=True)
+class NeededFile:
+    """A file in the system of the computer without which an exception has no effect, and how to get it.
+
+    `in_main`: it is used in the computer `main`, so it may be in a mount of it as well.
+    """
+
+    path: str
+    command: str
+    in_main: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,6 +43,24 @@ class SecurityRelevantUse:
     """The keys that use it, each with its value."""
     could_use: Callable[[Manifest], bool] = lambda manifest: False
     """Whether something may need it that only shows when it runs."""
+    adds: Callable[[Manifest], tuple[str, ...]] = lambda manifest: ()
+    """Everything that it adds to what a computer has: devices, folders, ports, memory. One sentence each."""
+    needs: Callable[[Manifest], tuple[NeededFile, ...]] = lambda manifest: ()
+    """What must be there at boot."""
+    trial: str | None = None
+    """Reference to `async (Manifest, start_computer) -> str`: the doctor uses it once, sealed. Returns what was seen, or raises."""
+
+
+@dataclass(frozen=True)
+class ExceptionInForce:
+    """An exception that is granted today and used. `adds` is everything that it adds, `needs` what must be there."""
+
+    name: str
+    reason: str
+    until: datetime.date | None
+    why: str
+    adds: tuple[str, ...]
+    needs: tuple[NeededFile, ...]
 
 
 def _public_keeper(manifest: Manifest) -> Uses:
@@ -70,7 +103,7 @@ def _plain_model(manifest: Manifest) -> Uses:
             yield ("models", name, "base_url"), address
 
 
-EXCEPTIONAL: Mapping[str, SecurityRelevantUse] = {
+_OWN: Mapping[str, SecurityRelevantUse] = {
     feature.name: feature
     for feature in (
         SecurityRelevantUse(
@@ -89,3 +122,35 @@ EXCEPTIONAL: Mapping[str, SecurityRelevantUse] = {
         SecurityRelevantUse("plain-model", "the provider's key would travel unencrypted", _plain_model),
     )
 }
+
+REFUSED: Mapping[str, tuple[str, str]] = {
+    "docker": (
+        "A container engine inside needs privileges that would open every wall of the computer",
+        'Let agents work in containers instead: computer.backend = "docker", or "microvm" for a kernel of its own',
+    ),
+    "playwright": (
+        "Playwright tests need no exception of their own",
+        "Use [browser] with [security.exceptions.browser], and /usr/lib/chromium/chromium with --no-sandbox inside",
+    ),
+}
+"""Names that one might expect here: why there is no such exception, and the way to go."""
+
+
+@cache
+def list_exceptional() -> Mapping[str, SecurityRelevantUse]:
+    """Everything that needs an exception, by its name: the settings of this room, then those of features."""
+    of_features = (load_reference(one) for feature in list_features() for one in feature.exceptions)
+    return {**_OWN, **{one.name: one for one in of_features}}
+
+
+def list_in_force(manifest: Manifest, today: datetime.date) -> tuple[ExceptionInForce, ...]:
+    """In the order of `list_exceptional`."""
+    found: list[ExceptionInForce] = []
+    for one in list_exceptional().values():
+        granted = manifest.security.exceptions.get(one.name)
+        if granted is None or not granted.holds_on(today):
+            continue
+        if one.could_use(manifest) or any(True for _ in one.uses(manifest)):
+            reason, until = granted.reason.strip(), granted.until
+            found.append(ExceptionInForce(one.name, reason, until, one.why, one.adds(manifest), one.needs(manifest)))
+    return tuple(found)

@@ -6,8 +6,10 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from freehold.manifest.sections.computer import Backend
+from freehold.system_packages import list_missing_packages, write_install_command
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class MachineFacts:
             cpus=len(os.sched_getaffinity(0)),
             disk=disk.total,
             free_disk=disk.free,
-            backends={backend: _why_not(backend, environ) for backend in ("bubblewrap", "docker", "podman", "microvm")},
+            backends={backend: _why_not(backend, environ) for backend in get_args(Backend)},
             environ=environ,
             is_root=os.geteuid() == 0,
             today=datetime.datetime.now(tz=datetime.UTC).date(),
@@ -96,11 +98,11 @@ def _why_not(backend: Backend, environ: Mapping[str, str]) -> str:
         case "podman":
             return _why_no_engine("podman", ("/run/podman/podman.sock",), environ)
         case "microvm":
-            return (
-                ""
-                if shutil.which("qemu-system-x86_64", path=search)
-                else "QEMU is not installed (apt install qemu-system-x86)"
-            )
+            # Programs of another system are looked for when the computer starts.
+            found = environ.get("FREEHOLD_VM_SYSTEM") or shutil.which("qemu-system-x86_64", path=search)
+            return "" if found else "QEMU is not installed (apt install qemu-system-x86)"
+        case "attached":
+            return ""  # whether a computer attaches is seen when it does
 
 
 def _why_no_engine(program: str, sockets: tuple[str, ...], environ: Mapping[str, str]) -> str:
@@ -113,8 +115,9 @@ def _why_no_engine(program: str, sockets: tuple[str, ...], environ: Mapping[str,
 
 
 def _why_no_bubblewrap(search: str) -> str:
-    if not shutil.which("bwrap", path=search):
-        return "bwrap is not installed (apt install bubblewrap)"
+    missing = list_missing_packages(search)
+    if missing:
+        return f"not installed: {', '.join(missing)} ({write_install_command(missing)})"
     if _kernel_setting("user/max_user_namespaces") == "0":
         return "user namespaces are switched off (sysctl user.max_user_namespaces)"
     if os.geteuid() != 0 and _kernel_setting("kernel/unprivileged_userns_clone") == "0":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from freehold.errors import FreeholdError
 from freehold.manifest.environment import apply_overrides, read_overrides
 from freehold.manifest.model import Manifest
+from freehold.manifest.overlay import merge_overlay, read_overlay
 from freehold.manifest.problem import ENVIRONMENT, KeyPath, ManifestProblem, show_key, show_path, sort_problems
 from freehold.manifest.reader import ManifestSource, read_source
 from freehold.manifest.renamed_keys import find_renamed_keys, rename_keys
@@ -40,13 +41,15 @@ class LoadedManifest:
 
 
 def load_manifest(path: Path, environ: Mapping[str, str], *, home: Path | None = None) -> LoadedManifest:
-    """Read a manifest and check it against this machine. Never raises for the content of the file.
+    """Read a manifest with its overlay and check it against this machine. Never raises for the content of the files.
 
     `home` is the home it belongs to, when that is not the folder of the file.
     """
     from freehold.manifest.facts import MachineFacts
 
-    return check_source(read_source(path), MachineFacts.gather(home or path.absolute().parent, environ))
+    facts = MachineFacts.gather(home or path.absolute().parent, environ)
+    source = read_source(path)
+    return check_source(source, facts, None if source.problems else read_overlay(path))
 
 
 def require_manifest(path: Path, environ: Mapping[str, str], *, home: Path | None = None) -> LoadedManifest:
@@ -63,14 +66,17 @@ def require_manifest(path: Path, environ: Mapping[str, str], *, home: Path | Non
     return loaded
 
 
-def check_source(source: ManifestSource, facts: "MachineFacts") -> LoadedManifest:
-    """Everything after reading the file: a pure function of its content and the facts."""
+def check_source(
+    source: ManifestSource, facts: "MachineFacts", overlay: ManifestSource | None = None
+) -> LoadedManifest:
+    """Everything after reading the files: a pure function of their content and the facts."""
     from freehold.manifest.checks import run_checks
 
-    tree = rename_keys(source.tree)
+    overlay = overlay or ManifestSource(source.path, {}, "")
+    tree = merge_overlay(rename_keys(source.tree), overlay.tree)
     overrides = read_overrides(facts.environ, tree)
     manifest, mistakes = build_manifest(apply_overrides(tree, overrides))
-    problems = [*source.problems, *overrides.problems]
+    problems = [*source.problems, *overlay.problems, *overrides.problems]
 
     def report(code: str, path: KeyPath, message: str, hint: str) -> None:
         message, hint = scrub(message), scrub(hint)
@@ -80,9 +86,8 @@ def check_source(source: ManifestSource, facts: "MachineFacts") -> LoadedManifes
                 ManifestProblem(code, f"{message} (from {variable})", hint, ENVIRONMENT, None, show_key(path))
             )
         else:
-            problems.append(
-                ManifestProblem(code, message, hint, show_path(source.path), source.line(path), show_key(path))
-            )
+            file = overlay if _has_key(overlay.tree, path) else source
+            problems.append(ManifestProblem(code, message, hint, show_path(file.path), file.line(path), show_key(path)))
 
     for key, new in find_renamed_keys(source.tree):
         report("W009", key, f"{show_key(key)} is now called {key[0]}.{new}", f"Write {new} in its place")
@@ -96,9 +101,17 @@ def check_source(source: ManifestSource, facts: "MachineFacts") -> LoadedManifes
             inside_wrong = any(finding.path[:end] in wrong for end in range(1, len(finding.path) + 1))
             if not inside_wrong and finding.path not in around_wrong:
                 report(code, finding.path, finding.message, finding.hint)
-    return LoadedManifest(manifest, sort_problems(problems), _checksum(manifest), source.path)
+    return LoadedManifest(manifest, sort_problems(problems), checksum_of(manifest), source.path)
 
 
-def _checksum(manifest: Manifest) -> str:
+def _has_key(tree: object, path: KeyPath) -> bool:
+    for part in path:
+        if not isinstance(tree, dict) or part not in tree:
+            return isinstance(tree, list)  # an element of a list that stands here
+        tree = tree[part]
+    return True
+
+
+def checksum_of(manifest: Manifest) -> str:
     canonical = json.dumps(manifest.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

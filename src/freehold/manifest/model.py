@@ -13,7 +13,6 @@ from freehold.manifest.sections.egress import EgressSection
 from freehold.manifest.sections.gateway import GatewaySection
 from freehold.manifest.sections.history import HistorySection
 from freehold.manifest.sections.keeper import KeeperSection
-from freehold.manifest.sections.mesh import MeshSection
 from freehold.manifest.sections.models import BudgetSection, ModelSection
 from freehold.manifest.sections.observe import ObserveSection
 from freehold.manifest.sections.owner import OwnerSection
@@ -40,7 +39,6 @@ class HouseSections(Section):
         default=RetentionSection(), description="What is kept in detail, and for how long."
     )
     slots: SlotsSection = Field(default=SlotsSection(), description="Five places for durable state beyond files.")
-    mesh: MeshSection = Field(default=MeshSection(), description="Other Freeholds and Nostr relays.")
     observe: ObserveSection = Field(default=ObserveSection(), description="Logs, metrics and traces.")
     security: SecuritySection = Field(
         default=SecuritySection(), description="Protections that the owner has lowered on purpose."

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, Strict, WithJsonSchema
+from pydantic import BeforeValidator, Field, Strict, StringConstraints, WithJsonSchema
 
 _SIZES: Mapping[str, int] = {
     "b": 1,
@@ -117,6 +117,11 @@ Moments = Annotated[
 Port = Annotated[int, Field(ge=1, le=65535)]
 Words = Annotated[tuple[str, ...], Strict(False)]
 """A list of strings. Lists of TOML become tuples; what is inside stays strict."""
+
+Folder = Annotated[str, StringConstraints(pattern=r"^\.?[\w-][\w.-]*(/\.?[\w-][\w.-]*)*$", max_length=200)]
+"""A folder below another one: relative, and no name leads out or stands for several."""
+
+Folders = Annotated[tuple[Folder, ...], Strict(False)]
 
 Command = Annotated[
     tuple[str, ...],

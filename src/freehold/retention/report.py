@@ -9,6 +9,7 @@ from freehold.history.settings import HistorySettings
 from freehold.home import Home
 from freehold.keeper.settings import LogLimits
 from freehold.manifest import Manifest
+from freehold.strict_json import IsoTime
 from freehold.timeline import Timeline
 from freehold.timeline.archive import archive_folder
 from freehold.timeline.archiver import MIN_LIVE
@@ -29,7 +30,7 @@ class RetentionRule:
     title: str
     kept: str
     now: str
-    last_archived: str | None
+    last_archived: IsoTime | None
     where: tuple[str, ...]
     setting: str | None
 

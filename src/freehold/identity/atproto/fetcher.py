@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import Literal
@@ -83,10 +84,15 @@ class Fetcher:
         self.network = network or NetworkOverrides()
         self._timeout = timeout
         self._max_body_bytes = max_body_bytes
-        self._tls = ssl.create_default_context()
-        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Made at the first request: reading the authorities takes tens of milliseconds, and most gateways fetch nothing."""
+        context = ssl.create_default_context()
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.network.authority is not None:
-            self._tls.load_verify_locations(self.network.authority)
+            context.load_verify_locations(self.network.authority)
+        return context
 
     async def get_json(self, url: str) -> dict[str, object]:
         """The JSON object at this URL. Raises FetchError for each status but 200."""

@@ -7,7 +7,7 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from freehold.identity.atproto.attempts import OtherBrowserError, SignInAttempts
 from freehold.identity.atproto.discovery import AuthorizationServer, discover_server, find_issuer
 from freehold.identity.atproto.dpop import DpopKey
 from freehold.identity.atproto.fetcher import Fetcher, NetworkOverrides
-from freehold.identity.atproto.oauth_client import SCOPE, OAuthClient
+from freehold.identity.atproto.oauth_client import OAuthClient
 from freehold.identity.atproto.oauth_requests import OAuthRequests, TokenResponse
+from freehold.identity.atproto.owner_repository import OwnerRepository
 from freehold.identity.atproto.problems import ProblemCode, SignInProblem, escape_for_log
 from freehold.identity.atproto.resolver import PLC_URL, Resolver
 from freehold.identity.atproto.syntax import is_did
@@ -26,6 +27,8 @@ SIGN_IN_COOKIE = "__Host-freehold-sign-in"
 MAX_PARAMETER_CHARS = 2000
 
 OnEvent = Callable[[str, Mapping[str, str]], object]
+UseAccount = Callable[[OwnerRepository], Awaitable[None]]
+"""What is done with the owner's repository before the tokens are revoked."""
 
 _log = logging.getLogger(__name__)
 
@@ -105,14 +108,15 @@ class OAuthFlow:
         _log.warning("the sign-in could not start: %s [%s]", problem.reason, problem.code)
         raise problem
 
-    async def finish(self, query: Iterable[tuple[str, str]], binding: str | None) -> str:
+    async def finish(self, query: Iterable[tuple[str, str]], binding: str | None, use: UseAccount | None = None) -> str:
         """Check the query of the callback. Returns the DID of the owner, or raises SignInProblem.
 
-        The attempt ends in each case: its state and its code do not work a second time.
+        The attempt ends in each case: its state and its code do not work a second time. `use` is called when
+        everything was checked; the tokens are revoked after it.
         """
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._finish(list(query), binding)
+                return await self._finish(list(query), binding, use)
         except TimeoutError:
             problem = SignInProblem("server-unreachable", f"the servers did not answer within {self._timeout:g} s")
         except SignInProblem as found:
@@ -133,7 +137,7 @@ class OAuthFlow:
         await asyncio.to_thread(self._pending.store, state, binding, attempt.encode())
         return StartedFlow(redirect, binding)
 
-    async def _finish(self, query: list[tuple[str, str]], binding: str | None) -> str:
+    async def _finish(self, query: list[tuple[str, str]], binding: str | None, use: UseAccount | None) -> str:
         answer = _single_values(query)
         try:
             stored = await asyncio.to_thread(self._pending.take, answer.get("state", ""), binding)
@@ -144,13 +148,13 @@ class OAuthFlow:
         if stored is None:
             raise SignInProblem("expired", "checklist 13, 18: the state is unknown, used or expired")
         try:
-            return await self._check_callback(_Attempt.decode(stored), answer)
+            return await self._check_callback(_Attempt.decode(stored), answer, use)
         except SignInProblem as problem:
             data = {"code": problem.code, "reason": problem.reason}
             await asyncio.to_thread(self._on_event, "identity.sign_in_refused", data)
             raise
 
-    async def _check_callback(self, attempt: _Attempt, answer: Mapping[str, str]) -> str:
+    async def _check_callback(self, attempt: _Attempt, answer: Mapping[str, str], use: UseAccount | None) -> str:
         issuer = attempt.server.issuer
         place = issuer.split("://")[-1]
         if answer.get("iss") != issuer:
@@ -161,28 +165,27 @@ class OAuthFlow:
             raise SignInProblem(code, f"the server answered {escape_for_log(answer['error'])}", place=place)
         if not answer.get("code"):
             raise SignInProblem("callback-malformed", "the callback has neither a code nor an error")
+        key = DpopKey.load(attempt.key)
         requests = OAuthRequests(
-            self._fetcher,
-            attempt.server,
-            self.client,
-            DpopKey.load(attempt.key),
-            clock=self._clock,
-            nonce=attempt.nonce,
+            self._fetcher, attempt.server, self.client, key, clock=self._clock, nonce=attempt.nonce
         )
         tokens = await requests.redeem_code(code=answer["code"], verifier=attempt.verifier)
         try:
             self._check_tokens(tokens, attempt, place)
+            # No server gets a token before the DID was asked again which one it belongs to.
+            pds = await self._check_issuer(tokens.sub, issuer)
+            if use is not None:
+                await use(OwnerRepository(self._fetcher, pds, tokens.sub, tokens.access_token, key, clock=self._clock))
         finally:
             for failure in await requests.revoke_tokens(tokens):
                 _log.warning("a token could not be revoked: %s", failure)
-        await self._check_issuer(tokens.sub, issuer)
         return tokens.sub
 
     def _check_tokens(self, tokens: TokenResponse, attempt: _Attempt, place: str) -> None:
         if tokens.token_type != "DPoP":  # noqa: S105 - a kind of token
             reason = f"checklist 21: token_type is {escape_for_log(tokens.token_type)}"
             raise SignInProblem("token-broken", reason, place=place)
-        if SCOPE not in tokens.scope.split(" "):
+        if not set(self.client.scope.split(" ")) <= set(tokens.scope.split(" ")):
             raise SignInProblem(
                 "token-broken", f"checklist 21: the scope is {escape_for_log(tokens.scope)}", place=place
             )
@@ -192,13 +195,14 @@ class OAuthFlow:
             reason = f"checklist 19: {tokens.sub} signed in and is not the owner"
             raise SignInProblem("not-owner", reason)
 
-    async def _check_issuer(self, did: str, issuer: str) -> None:
-        """Resolve the DID again: it must still lead to the server that issued the tokens."""
+    async def _check_issuer(self, did: str, issuer: str) -> str:
+        """Resolve the DID again: it must still lead to the server that issued the tokens. Returns its PDS."""
         account = await self._resolver.resolve_did(did)
         found = await find_issuer(self._fetcher, account.pds)
         if found != issuer:
             reason = f"checklist 20: {did} now belongs to {found}, but {issuer} answered"
             raise SignInProblem("moved", reason)
+        return account.pds
 
 
 def _single_values(query: list[tuple[str, str]]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, urlsplit
 
 from joserfc import jwt
@@ -14,6 +14,8 @@ SCOPE = "atproto"
 CALLBACK = "/oauth/callback"
 METADATA = "/oauth/client-metadata.json"
 JWKS = "/oauth/jwks.json"
+RECORD_CALLBACK = "/oauth/record/callback"
+RECORD_METADATA = "/oauth/record/client-metadata.json"
 
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
@@ -25,10 +27,12 @@ class OAuthClient:
     client_id: str
     origin: str
     key: ECKey | None
+    scope: str = SCOPE
+    callback: str = CALLBACK
 
     @property
     def redirect_uri(self) -> str:
-        return self.origin + CALLBACK
+        return self.origin + self.callback
 
     def metadata(self) -> dict[str, object] | None:
         """The document served at `/oauth/client-metadata.json`, or None for a loopback client."""
@@ -42,7 +46,7 @@ class OAuthClient:
             "redirect_uris": [self.redirect_uri],
             "response_types": ["code"],
             "grant_types": ["authorization_code"],
-            "scope": SCOPE,
+            "scope": self.scope,
             "dpop_bound_access_tokens": True,
             "token_endpoint_auth_method": "private_key_jwt",
             "token_endpoint_auth_signing_alg": "ES256",
@@ -93,5 +97,19 @@ def public_client(public_url: str, key: bytes) -> OAuthClient:
 def loopback_client(port: int) -> OAuthClient:
     """The client of a Freehold that only this machine can reach. Servers accept 127.0.0.1, not the name localhost."""
     origin = f"http://127.0.0.1:{port}"
-    redirect = quote(origin + CALLBACK, safe="")
-    return OAuthClient(client_id=f"http://localhost?redirect_uri={redirect}&scope={SCOPE}", origin=origin, key=None)
+    return OAuthClient(client_id=_loopback_id(origin + CALLBACK, SCOPE), origin=origin, key=None)
+
+
+def record_client(client: OAuthClient, collection: str) -> OAuthClient:
+    """The same Freehold as a client of its own, which asks to write records of one collection and nothing else.
+
+    The client of sign-ins can never ask for that.
+    """
+    scope = f"{SCOPE} repo:{collection}"
+    loopback = _loopback_id(client.origin + RECORD_CALLBACK, scope)
+    id = loopback if client.key is None else client.origin + RECORD_METADATA
+    return replace(client, client_id=id, scope=scope, callback=RECORD_CALLBACK)
+
+
+def _loopback_id(redirect: str, scope: str) -> str:
+    return f"http://localhost?redirect_uri={quote(redirect, safe='')}&scope={quote(scope, safe='')}"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from freehold.identity.atproto.discovery import AuthorizationServer
 from freehold.identity.atproto.dpop import DpopKey
 from freehold.identity.atproto.fetcher import Fetcher, FetchError, FetchResponse
-from freehold.identity.atproto.oauth_client import SCOPE, OAuthClient
+from freehold.identity.atproto.oauth_client import OAuthClient
 from freehold.identity.atproto.problems import (
     ProblemCode,
     SignInProblem,
@@ -66,7 +66,7 @@ class OAuthRequests:
         form = {
             "response_type": "code",
             "redirect_uri": self._client.redirect_uri,
-            "scope": SCOPE,
+            "scope": self._client.scope,
             "state": state,
             "code_challenge": challenge,
             "code_challenge_method": "S256",

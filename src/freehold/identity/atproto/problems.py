@@ -31,6 +31,7 @@ ProblemCode = Literal[
     "token-broken",
     "moved",
     "not-owner",
+    "write-refused",
 ]
 
 
@@ -164,6 +165,12 @@ PROBLEM_TEXTS: dict[ProblemCode, ProblemText] = {
         "You signed in with an account that is not the owner of this Freehold",
         "Sign in with the owner's account, or run your own Freehold",
         "permission",
+    ),
+    "write-refused": ProblemText(
+        "Your account was not changed",
+        "{place}, which hosts your account, did not take the record",
+        "Try again and agree to all that is asked; a server that knows no permissions for single collections cannot be used",
+        "upstream",
     ),
 }
 

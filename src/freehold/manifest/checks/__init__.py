@@ -13,7 +13,7 @@ from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, severity_of
 
-RETIRED: frozenset[str] = frozenset()
+RETIRED: frozenset[str] = frozenset({"W731"})
 """Codes that earlier versions used."""
 
 RESERVED: dict[str, str] = {
@@ -26,6 +26,7 @@ RESERVED: dict[str, str] = {
     "E007": "An environment variable holds what its key cannot be.",
     "W008": "An environment variable looks as if it sets a key of the manifest, but no key has that name.",
     "W009": "A key has another name now. The old name is still read.",
+    "E010": "An overlay changes a section that it may not change.",
 }
 """Codes of problems that are found before the checks run."""
 
@@ -36,7 +37,6 @@ MODULES = (
     "computer",
     "egress",
     "history",
-    "mesh",
     "models",
     "mounts",
     "observe",

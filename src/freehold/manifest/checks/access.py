@@ -99,8 +99,6 @@ def _urls(manifest: Manifest) -> Iterator[tuple[KeyPath, str, tuple[str, ...]]]:
     for name, model in manifest.models.items():
         if model.base_url is not None:
             yield ("models", name, "base_url"), model.base_url, web
-    for index, relay in enumerate(manifest.mesh.relays):
-        yield ("mesh", "relays", index), relay, ("wss", "ws")
 
 
 @check("E115")

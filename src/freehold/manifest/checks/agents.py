@@ -48,12 +48,13 @@ def agent_without_command(manifest: Manifest, facts: MachineFacts) -> Iterator[C
 def bad_package(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An agent's package is not one that can be installed."""
     for name, agent in manifest.agents.named.items():
-        if agent.package is not None and not _PACKAGE.fullmatch(agent.package):
+        words = (agent.package or "").split()
+        if agent.package is not None and not (words and all(map(_PACKAGE.fullmatch, words))):
             key: KeyPath = ("agents", name, "package")
             yield CheckFinding(
                 key,
                 f"{show_key(key)} is {show_value(agent.package)}, which is not a package reference",
-                "npm:opencode-ai@1.18.0 or pypi:name==1.2; none when the computer has it",
+                "npm:opencode-ai@1.18.0 or pypi:name==1.2, several with spaces between; none when the computer has it",
             )
 
 
@@ -61,14 +62,15 @@ def bad_package(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFindin
 def package_without_version(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An agent's package has no version, so two installations may differ."""
     for name, agent in manifest.agents.named.items():
-        found = _PACKAGE.fullmatch(agent.package or "")
-        if found and not (found["npm_version"] or found["pypi_version"]):
-            key: KeyPath = ("agents", name, "package")
-            yield CheckFinding(
-                key,
-                f"{show_key(key)} is {show_value(agent.package)}, without a version",
-                f"{agent.package}" + ("@1.0.0" if found["npm"] else "==1.0"),
-            )
+        for package in (agent.package or "").split():
+            found = _PACKAGE.fullmatch(package)
+            if found and not (found["npm_version"] or found["pypi_version"]):
+                key: KeyPath = ("agents", name, "package")
+                yield CheckFinding(
+                    key,
+                    f"{show_key(key)} is {show_value(package)}, without a version",
+                    package + ("@1.0.0" if found["npm"] else "==1.0"),
+                )
 
 
 @check("E505")
@@ -85,6 +87,21 @@ def agent_with_unknown_model(manifest: Manifest, facts: MachineFacts) -> Iterato
                 f"{show_key(key)} is {show_value(agent.model)}, and [models.{show_value(agent.model)}] {why}",
                 f"The models are {show_value(there)}",
             )
+
+
+@check("E508")
+def default_model_unknown(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """The model of agents that name none is not described or is switched off."""
+    name = manifest.agents.model
+    model = manifest.models.get(name) if name else None
+    if name and (model is None or not model.enabled):
+        there = ", ".join(name for name, model in manifest.models.items() if model.enabled) or "none yet"
+        yield CheckFinding(
+            ("agents", "model"),
+            f"agents.model is {show_value(name)}, and [models.{show_value(name)}] is "
+            + ("switched off" if model else "not described"),
+            f"The models are {show_value(there)}",
+        )
 
 
 @check("E506")

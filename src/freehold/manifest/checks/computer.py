@@ -152,7 +152,7 @@ def service_folder_outside_the_computer(manifest: Manifest, facts: MachineFacts)
 @check("W209")
 def engine_address_without_docker(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The address of a container engine is given, and none is used."""
-    if manifest.computer.host and manifest.computer.backend not in ("docker", "podman"):
+    if manifest.computer.host and manifest.computer.backend not in ("docker", "podman", "attached"):
         yield CheckFinding(
             ("computer", "host"),
             f"computer.host is {show_value(manifest.computer.host)}, and the {manifest.computer.backend} backend does not use it",

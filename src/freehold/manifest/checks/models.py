@@ -8,7 +8,7 @@ from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, show_key, show_value
 from freehold.manifest.secret_text import looks_placeholder, looks_secret, mask, names_secret, parse_reference
-from freehold.manifest.sections.models import FEATURES, FIELD_PREFIX, TYPE_PREFIX, BudgetSection
+from freehold.manifest.sections.models import FEATURES, FIELD_PREFIX, SUBSCRIPTIONS, TYPE_PREFIX, BudgetSection
 
 
 def _references(manifest: Manifest) -> Iterator[tuple[KeyPath, str]]:
@@ -196,3 +196,30 @@ def unknown_word_in_allow(manifest: Manifest, facts: MachineFacts) -> Iterator[C
                     f"{show_key(path)} is {show_value(word)}, which is neither a path nor a known word",
                     f"A path such as GET /v1/files/*, field:NAME, type:NAME, or one of {', '.join(FEATURES)}",
                 )
+
+
+@check("E410")
+def subscription_elsewhere(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """The token of a subscription would go to another address than its vendor's, or cannot be kept."""
+    for name, model in manifest.models.items():
+        terms = SUBSCRIPTIONS.get(model.auth)
+        if terms is None:
+            continue
+        if model.kind != terms.kind:
+            yield CheckFinding(
+                ("models", name, "kind"),
+                f"{show_key(('models', name, 'kind'))} is {show_value(model.kind)}, and {model.auth} is for {terms.kind}",
+                f'Write kind = "{terms.kind}"',
+            )
+        if model.base_url is not None and model.base_url.rstrip("/") != terms.base_url:
+            yield CheckFinding(
+                ("models", name, "base_url"),
+                f"The token of {model.auth} is for {terms.base_url} only, and base_url is {show_value(model.base_url)}",
+                "Leave base_url out",
+            )
+        if model.auth == "codex" and not (model.key or "").startswith("secret:"):
+            yield CheckFinding(
+                ("models", name, "key"),
+                f"{show_key(('models', name, 'key'))} must be in the vault, because Freehold refreshes it",
+                f'key = "secret:{name}", and: freehold models add codex',
+            )

@@ -198,6 +198,12 @@ def bad_remote_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckF
                         f"with {show_value(other)}",
                         'target = "/mnt/remote"',
                     )
+        if mount.kind not in ("folder", "memory") and manifest.computer.backend == "attached":
+            yield CheckFinding(
+                (*at, "kind"),
+                f"A computer of backend attached cannot show a mount of kind {mount.kind}",
+                "Unpack or mount it on this machine and give the folder to the computer",
+            )
 
 
 def _overlap(one: str, other: str) -> bool:

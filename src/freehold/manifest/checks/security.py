@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from freehold.manifest.checks import CheckFinding, check
-from freehold.manifest.exceptions import EXCEPTIONAL
+from freehold.manifest.exceptions import REFUSED, list_exceptional
 from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, show_key, show_value
@@ -16,7 +16,7 @@ _OWN_CHECK = frozenset({"public-metrics"})
 @check("E901")
 def feature_needs_an_exception(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A setting lowers a protection without `[security.exceptions.<feature>]`."""
-    for feature in EXCEPTIONAL.values():
+    for feature in list_exceptional().values():
         exception = manifest.security.exceptions.get(feature.name)
         if feature.name in _OWN_CHECK or (exception and exception.holds_on(facts.today)):
             continue
@@ -32,7 +32,7 @@ def feature_needs_an_exception(manifest: Manifest, facts: MachineFacts) -> Itera
 def exception_without_use(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An exception is granted for something that is not used."""
     for name in manifest.security.exceptions:
-        feature = EXCEPTIONAL.get(name)
+        feature = list_exceptional().get(name)
         if feature and not feature.could_use(manifest) and not any(True for _ in feature.uses(manifest)):
             key: KeyPath = ("security", "exceptions", name)
             yield CheckFinding(
@@ -46,12 +46,19 @@ def exception_without_use(manifest: Manifest, facts: MachineFacts) -> Iterator[C
 def unknown_exception(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An exception is granted for something that does not exist."""
     for name in manifest.security.exceptions:
-        if name not in EXCEPTIONAL:
+        if name not in list_exceptional():
             key: KeyPath = ("security", "exceptions", name)
-            meant = find_nearest(name, [known.replace("-", "_") for known in EXCEPTIONAL])
+            if name in REFUSED:
+                yield CheckFinding(
+                    key, f"There is no exception {show_value(name)}: {REFUSED[name][0]}", REFUSED[name][1]
+                )
+                continue
+            meant = find_nearest(name, [known.replace("-", "_") for known in list_exceptional()])
             near = f"Did you mean {meant.replace('_', '-')}? " if meant else ""
             yield CheckFinding(
-                key, f"There is no feature {show_value(name)}", f"{near}The features are {', '.join(EXCEPTIONAL)}"
+                key,
+                f"There is no feature {show_value(name)}",
+                f"{near}The features are {', '.join(list_exceptional())}",
             )
 
 

@@ -77,19 +77,3 @@ def neighbour_that_cannot_be_used(manifest: Manifest, facts: MachineFacts) -> It
                 f"slots.{name} is kept by another Freehold, and the connection to it is not encrypted",
                 "Use https beyond this machine",
             )
-
-
-@check("W731")
-def not_in_this_version(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
-    """The manifest uses something that this version of Freehold does not have yet."""
-    asked: list[tuple[str, KeyPath]] = [
-        (f"{name} slot", ("slots", name)) for name, slot in _slots(manifest) if slot.mode != "off" and name not in BUILT
-    ]
-    if manifest.mesh.mode != "off":
-        asked.append(("mesh", ("mesh", "mode")))
-    for missing, key in asked:
-        yield CheckFinding(
-            key,
-            f"This version of Freehold has no {missing}, so {show_key(key)} has no effect",
-            "Remove it until an update adds it",
-        )

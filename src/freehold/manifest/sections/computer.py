@@ -9,7 +9,7 @@ from freehold.manifest.sections.base import Section
 from freehold.manifest.units import Bytes, Command, Port, Seconds
 
 MountKind = Literal["folder", "archive", "git", "memory", "s3", "webdav", "solid", "rclone"]
-Backend = Literal["bubblewrap", "docker", "podman", "microvm"]
+Backend = Literal["bubblewrap", "docker", "podman", "microvm", "attached"]
 
 
 class LimitsSection(Section):
@@ -110,7 +110,7 @@ class ComputerSection(Section):
     )
     host: str | None = Field(
         default=None,
-        description="Where the engine is reached, for docker and podman; else where it usually listens.",
+        description="Where the engine is reached, for docker and podman; else where it usually listens. For attached, the folder that is shared with the computer.",
         examples=["unix:///run/docker.sock"],
     )
     sleep_after: Seconds | None = Field(

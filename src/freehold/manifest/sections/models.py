@@ -1,6 +1,7 @@
 """`[models.<name>]` and `[budget]`: providers of language models, and what they may cost."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -15,8 +16,25 @@ BASE_URLS: Mapping[ProviderKind, str] = {
     "anthropic": "https://api.anthropic.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
-
 """The base URL of each kind when the manifest sets none; openai-compatible servers have no default."""
+
+AuthKind = Literal["key", "claude-code", "codex"]
+"""How a request is paid: with an API key, or by the subscription that belongs to a vendor's own agent."""
+
+
+@dataclass(frozen=True)
+class SubscriptionTerms:
+    """For whom and where the token of a subscription is used, and for nothing else."""
+
+    agent: str
+    kind: ProviderKind
+    base_url: str
+
+
+SUBSCRIPTIONS: Mapping[AuthKind, SubscriptionTerms] = {
+    "claude-code": SubscriptionTerms("claude", "anthropic", "https://api.anthropic.com"),
+    "codex": SubscriptionTerms("codex", "openai", "https://chatgpt.com/backend-api/codex"),
+}
 
 ProviderFeature = Literal[
     "urls", "web-search", "mcp", "plugins", "code-execution", "image-generation", "stored", "background"
@@ -64,6 +82,11 @@ class ModelSection(Section):
         description="Where its key is kept: `env:NAME` or `secret:name`. Never the key itself.",
         examples=["env:OPENAI_API_KEY"],
     )
+    auth: AuthKind = Field(
+        default="key",
+        description="What `key` is: an API key, or the token of a subscription that only its vendor's own agent may use.",
+        examples=["claude-code"],
+    )
     model: str | None = Field(
         default=None, description="The model to use when none was chosen.", examples=["qwen3-coder"]
     )
@@ -80,4 +103,10 @@ class ModelSection(Section):
     @property
     def address(self) -> str | None:
         """The base URL in force."""
-        return self.base_url or BASE_URLS.get(self.kind)
+        terms = SUBSCRIPTIONS.get(self.auth)
+        return self.base_url or (terms.base_url if terms is not None else BASE_URLS.get(self.kind))
+
+    def fits(self, agent: str, kinds: tuple[ProviderKind, ...]) -> bool:
+        """Whether an agent that speaks these APIs may use it. A subscription is for its vendor's agent only."""
+        terms = SUBSCRIPTIONS.get(self.auth)
+        return self.enabled and self.kind in kinds and (terms is None or terms.agent == agent)
