@@ -15,6 +15,11 @@ async def main(url: str = "http://localhost:3000", token: str | None = None) -> 
                 print(part.output.text, end="")
             if part.item is not None:
                 print(part.item.text)
+        print(await home.code.evaluate_in(context.id, "f'{x} and 2'"))
+        try:
+            await home.code.evaluate("python", "x")
+        except FreeholdError as error:
+            print(error.code)
         await home.code.delete_context(context.id)
         try:
             await home.code.context(context.id)

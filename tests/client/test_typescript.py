@@ -113,21 +113,26 @@ async def are_slots_ready(freehold: RunningFreehold) -> bool:
     return all(slot["state"] in ("ok", "off") for slot in await freehold.call("GET", "/v1/slots"))
 
 
-@pytest.mark.parametrize(("name", "more"), [("code", ()), ("runs", ("SAY Done.",)), ("slots", ()), ("timeline", ())])
-async def test_the_examples_of_both_languages_print_the_same(
-    freehold: RunningFreehold, name: str, more: tuple[str, ...]
-) -> None:
+PROMPTS = {"runs": "SAY Done.", "undo": "WRITE haiku.txt An old silent pond"}
+EXPECTED = {
+    "runs": "Done.",
+    "settings": "agent builtin\n",
+    "undo": ("asked: Write haiku.txt\nadded workspace/haiku.txt True\n1 removed\nworkspace/haiku.txt False\n"),
+}
+
+
+@pytest.mark.parametrize("name", ["code", "runs", "settings", "slots", "timeline", "undo"])
+async def test_the_examples_of_both_languages_print_the_same(freehold: RunningFreehold, name: str) -> None:
     await until(lambda: are_slots_ready(freehold))
     await until(freehold.is_connected)
-    given = (freehold.url, freehold.token, *more)
+    given = (freehold.url, freehold.token, *([PROMPTS[name]] if name in PROMPTS else []))
     python = await run_example(sys.executable, ROOT / "examples" / "client" / f"{name}.py", *given)
     typescript = await run_example(
         node_folder() / "bin" / "node", "--no-warnings", PACKAGE / "examples" / f"{name}.ts", *given
     )
     assert python == typescript
     assert python.splitlines()
-    if name == "runs":
-        assert "Done." in python
+    assert EXPECTED.get(name, "") in python
 
 
 async def test_every_example_exists_in_both_languages() -> None:

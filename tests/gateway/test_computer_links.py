@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.support.condition import DEADLINE
 
 from freehold.computer import Computer, ComputerSpec, Machine, Tunnel, launch
 from freehold.computer.contract.conventions import EGRESS_PORT
@@ -33,7 +34,7 @@ async def start(home: Home, folder: Path, name: str) -> Machine:
 
 
 async def call(computer: Computer) -> bytes:
-    return (await computer.run(["bash", "-c", CALL], timeout=10)).stdout
+    return (await computer.run(["bash", "-c", CALL], timeout=DEADLINE)).stdout
 
 
 async def test_each_computer_gets_its_own_ports(tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ async def test_each_computer_gets_its_own_ports(tmp_path: Path) -> None:
     serving = asyncio.create_task(access.run())
     try:
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(DEADLINE),
             access.link_computer("second", {EGRESS_PORT: say(b"two")}) as second,
             access.link_computer("third", {EGRESS_PORT: say(b"three")}) as third,
         ):
@@ -86,7 +87,7 @@ async def test_a_prompt_waits_for_a_computer_that_is_being_restarted(tmp_path: P
     link = ComputerLink("main", home.computer_socket(), {EGRESS_PORT: say(b"one")})
     serving = asyncio.create_task(link.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE):
             await link.wait_served()
             lost = asyncio.Event()
             link.computer.subscribe(lambda state, error: lost.set() if state == "lost" else None)

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -22,27 +23,60 @@ HEAVY = (
     "asyncssh",
     "cryptography",
     "fastapi",
+    "http.client",
     "httpx2",
+    "numpy",
     "opentelemetry",
+    "starlette.requests",
+    "starlette.responses",
+    "starlette.routing",
+    "tarfile",
+    "urllib.request",
+    "websockets",
+    "freehold.agents.tools.definitions",
+    "freehold.agents.tools.memory",
+    "freehold.agents.tools.server",
+    "freehold.browser.tools",
     "freehold.computer.bubblewrap.backend",
     "freehold.computer.escapes",
     "freehold.doctor",
     "freehold.gateway.application",
+    "freehold.gateway.guard",
+    "freehold.gateway.host_tools",
     "freehold.gateway.routes",
+    "freehold.gateway.routing",
+    "freehold.gateway.socket_protocol",
     "freehold.history.history",
+    "freehold.slots.beads",
+    "freehold.slots.events",
+    "freehold.slots.memory",
+    "freehold.slots.pods",
     "freehold.ssh.server",
 )
 """What a gateway has not loaded that nobody has asked for anything."""
 
 
-def test_the_start_loads_neither_the_framework_nor_a_route() -> None:
-    script = (
-        "import sys\n"
-        "import freehold.gateway.__main__, freehold.gateway.app, freehold.gateway.metrics, freehold.gateway.server\n"
-        "import freehold.observe.metrics_server, freehold.observe.tracing\n"
-        f"print([name for name in {HEAVY} if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+IDLE = f"""
+import os, sys
+from freehold.gateway import __main__, app, metrics, server, services
+from freehold.features import list_features, load_reference
+from freehold.home import find_home
+from freehold.manifest import load_manifest
+from freehold.observe import metrics_server, tracing
+
+home = find_home(sys.argv[1])
+with services.open_services(home, load_manifest(home.manifest, {{}}, home=home.root)) as opened:
+    door = app.build_app(opened)
+    server.make_server_config(door, "127.0.0.1", 0).load()
+    for one in list_features():
+        one.health and load_reference(one.health)
+    print([name for name in {HEAVY} if name in sys.modules])
+"""
+"""Everything that a gateway makes before it serves."""
+
+
+def test_the_start_loads_neither_the_framework_nor_a_route(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", IDLE, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -156,6 +156,26 @@ async def test_a_truth_in_an_address_is_true_or_false(gateway: RunningGateway, a
         assert (await gateway.http.get(address.format(value), headers=headers)).status_code == 422, value
 
 
+async def test_a_message_that_is_too_long_is_told_in_words(gateway: RunningGateway) -> None:
+    session, token = await gateway.open_session("hello"), gateway.token("prompt")
+    body = {"text": "x" * (5 << 20), "key": "one"}
+    answer = await gateway.http.post(f"/v1/sessions/{session}/prompt", headers=token, json=body)
+    assert answer.status_code == 413
+    error = answer.json()["error"]
+    assert error["code"] == "prompt.too-long"
+    assert error["message"] == "The message has 5,242,880 characters; at most 1,000,000 can be sent"
+    assert "file" in error["hint"]
+    answer = await gateway.http.patch(f"/v1/sessions/{session}", headers=token, json={"title": "x" * 201})
+    assert answer.json()["error"]["message"] == "The request is not valid: title: more than 200 characters"
+
+
+async def test_a_message_needs_a_text_or_an_image(gateway: RunningGateway) -> None:
+    session, token = await gateway.open_session("hello"), gateway.token("prompt")
+    answer = await gateway.http.post(f"/v1/sessions/{session}/prompt", headers=token, json={"text": "", "key": "one"})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"].endswith("text: a message needs a text or an image")
+
+
 async def test_what_has_the_right_type_passes(gateway: RunningGateway) -> None:
     """Without this, the refusals above would prove nothing."""
     headers = gateway.browser()

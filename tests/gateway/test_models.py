@@ -19,8 +19,8 @@ budget = { day_tokens = 1000 }
 async def test_without_a_model_it_explains_how_to_connect_one(gateway: RunningGateway) -> None:
     found = (await gateway.http.get("/v1/models", headers=gateway.token("read"))).json()
     assert found["models"] == []
-    assert "freehold secret set" in found["help"]
-    assert "11434" in found["help"]
+    assert "freehold models add anthropic" in found["help"]
+    assert "freehold models add ollama" in found["help"]
 
 
 async def test_a_provider_reports_its_missing_key(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from freehold.agents.tools.memory import SessionFacts, make_memory_tools
 from freehold.agents.tools.server import HostToolServer
 from freehold.agents.tools.tool import HostTool, Json, ToolCaller
 from freehold.errors import FreeholdError
-from freehold.gateway.session_service import read_facts
+from freehold.gateway.host_tools import read_facts
 from freehold.home import Home
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import SlotCaller, SlotError

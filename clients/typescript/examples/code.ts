@@ -10,6 +10,13 @@ for await (const part of home.code.streamIn(context.id, "print('counting')\nx + 
   if (part.output) process.stdout.write(part.output.text);
   if (part.item) console.log(part.item.text);
 }
+console.log(await home.code.evaluateIn(context.id, "f'{x} and 2'"));
+try {
+  await home.code.evaluate("python", "x");
+} catch (error) {
+  if (!(error instanceof RequestFailed)) throw error;
+  console.log(error.problem.code);
+}
 await home.code.deleteContext(context.id);
 try {
   await home.code.context(context.id);

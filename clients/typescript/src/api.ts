@@ -1,5 +1,23 @@
 /** Made from the API by `python -m tools.generate`: change the routes in src/freehold/gateway/routes/. */
 
+export interface AcceptWork {
+  /** A folder of the workspace; the workspace itself if empty. */
+  folder?: string;
+  /** Overwrite files that are there and differ. */
+  force?: boolean;
+}
+
+/**
+ * Whether the owner's account names the key of this Freehold: asked of the server of the account just now.
+ *
+ * `claimed` when that could not be asked, `none` without an account.
+ */
+export interface AccountRecord {
+  did: string | null;
+  npub: string;
+  proof: "none" | "claimed" | "proven" | "refuted";
+}
+
 /** Sign-in with the owner's account. */
 export interface AccountSignIn {
   handle: string | null;
@@ -8,7 +26,7 @@ export interface AccountSignIn {
 }
 
 export interface AddChannel {
-  kind: "email" | "matrix" | "telegram" | "webpush";
+  kind: "email" | "matrix" | "nostr" | "telegram" | "webpush";
   /** Default: the kind. */
   name?: string | null;
   settings?: Record<string, string | number>;
@@ -20,6 +38,17 @@ export interface AddChannel {
 export interface AddEgressRule {
   verdict: "allow" | "deny";
   pattern: string;
+}
+
+/** A server for the manifest: either a `command` that runs inside, or the `url` of a remote one. */
+export interface AddMcpServer {
+  name: string;
+  command?: string;
+  url?: string;
+  /** The name of the secret that is sent to a remote server. */
+  key?: string;
+  /** Whether you sign in to a remote server by OAuth. */
+  oauth?: boolean;
 }
 
 /** As the browser gives it. */
@@ -37,11 +66,44 @@ export interface AddRoutine {
   replace?: boolean;
 }
 
+/** Versions that were looked at before, by their hashes. One that is in use under the same name is replaced. */
+export interface AddSkills {
+  digests: string[];
+}
+
+export interface AddWorktree {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
+  /** A name of a branch that git accepts. */
+  branch: string;
+  is_new?: boolean;
+  /** The new folder, below the workspace. */
+  place: string;
+}
+
 /** An answer that the agent itself offers. `sent_for` says for which answer of the owner it is sent to the agent. */
 export interface AgentAnswer {
   name: string;
   kind: string;
   sent_for: "allow" | "reject" | null;
+}
+
+/** An agent in the card format of A2A, as far as it fits. Work for it is sent by the mesh and not by A2A. */
+export interface AgentCard {
+  name: string;
+  description: string;
+  version: string;
+  url: string;
+  capabilities: Record<string, boolean>;
+  defaultInputModes: string[];
+  defaultOutputModes: string[];
+  skills: AgentSkill[];
+}
+
+/** The agents of one Freehold that take work, and what the one that asks may use there. */
+export interface AgentCards {
+  agents: AgentCard[];
+  grants?: string[];
 }
 
 /**
@@ -59,6 +121,10 @@ export interface AgentInfo {
   asks: boolean | null;
   mode: string | null;
   may_act_unasked: boolean;
+  /** The model providers that it may use. */
+  models: string[];
+  /** The provider that it uses when a session names none. */
+  model: string | null;
   default: boolean;
   problem: string | null;
 }
@@ -74,6 +140,13 @@ export interface AgentOffer {
 /** An agent whose programs were removed. Its sessions stay. */
 export interface AgentRemoved {
   name: string;
+}
+
+export interface AgentSkill {
+  id: string;
+  name: string;
+  description: string;
+  tags: string[];
 }
 
 /**
@@ -161,6 +234,49 @@ export interface ApprovalInfo {
 /** Deny wins over ask, and ask over allow. Without a matching rule the owner is asked. */
 export interface ApprovalPolicy {
   rules: PermissionRule[];
+}
+
+/** A verification, or a restore as a trial. */
+export interface BackupCheck {
+  at: string;
+  problems: string[];
+  /** Packs that were read back. */
+  packs?: number | null;
+  all_packs?: number | null;
+  /** The backup that was restored. */
+  number?: number | null;
+}
+
+export interface BackupFailure {
+  at: string;
+  code: string;
+  message: string;
+  hint: string;
+}
+
+export interface BackupStarted {
+  work: "now" | "verify";
+}
+
+/** The state of the backups. */
+export interface BackupState {
+  enabled: boolean;
+  to: string;
+  after: number;
+  keep: Record<string, number>;
+  state: "off" | "ok" | "warning" | "failing";
+  trouble: string | null;
+  /** The work that is being done: now, verify, rehearse or prune. */
+  running: string | null;
+  /** When the first change was made that is in no backup. */
+  pending: string | null;
+  /** The size of all backups in bytes, as of the last verification. */
+  stored: number | null;
+  last: LastBackup | null;
+  failure: BackupFailure | null;
+  verification: BackupCheck | null;
+  rehearsal: BackupCheck | null;
+  recovery_key: RecoveryKey | null;
 }
 
 /** A work item. It is in progress exactly while somebody holds it; blocked while it waits for another item. */
@@ -253,6 +369,10 @@ export interface BeadWork {
   removed: number;
 }
 
+/** An empty object. */
+export interface BeginRecord {
+}
+
 /** The page that the browser wanted to open. */
 export interface BeginSignIn {
   /** One of our own pages. The browser is sent there after the sign-in. */
@@ -281,6 +401,11 @@ export interface BudgetsState {
   budgets: BudgetState[];
 }
 
+export interface CallMcpTool {
+  tool: string;
+  arguments: Record<string, unknown>;
+}
+
 export interface ChangeBead {
   /** The same request with the same key has its effect once. */
   key?: string | null;
@@ -289,6 +414,22 @@ export interface ChangeBead {
 export interface ChangeSession {
   title?: string | null;
   archived?: boolean | null;
+  /** Another agent, before the first prompt. */
+  agent?: string | null;
+  /** From the next prompt on: a name under [models], `NAME/MODEL`, or a model of the agent's provider. Empty for the default. */
+  model?: string | null;
+}
+
+export interface ChangeSetting {
+  key: string;
+  /** Null takes the setting out of the manifest: its default is used. */
+  value: boolean | number | string | string[] | null;
+}
+
+export interface ChangedNode {
+  name: string;
+  /** How many are on it; of a node that was removed, how many are lost. */
+  computers: number;
 }
 
 export interface ChangedPath {
@@ -303,7 +444,7 @@ export interface ChangedPath {
  */
 export interface ChannelInfo {
   name: string;
-  kind: "email" | "matrix" | "telegram" | "webpush";
+  kind: "email" | "matrix" | "nostr" | "telegram" | "webpush";
   settings: Record<string, unknown>;
   preferences: ChannelPreferences;
   owner: string | null;
@@ -505,6 +646,25 @@ export interface ConfirmChannel {
   code: string;
 }
 
+/**
+ * A provider. Its key is stored in the vault and never shown again.
+ *
+ * Without a key, one that is connected under this name keeps the key it has, at the same address only.
+ */
+export interface ConnectModel {
+  kind: "openai" | "anthropic" | "gemini" | "openai-compatible";
+  /** Needed for openai-compatible only. */
+  base_url?: string | null;
+  key?: string | null;
+  /** Take the key from this variable, which `found` names. */
+  variable?: string | null;
+  auth?: "key" | "claude-code" | "codex";
+  /** The model to use when none was chosen. */
+  model?: string | null;
+  /** Agents that name no provider use this one. */
+  default?: boolean;
+}
+
 export interface CreateBead {
   title: string;
   description?: string;
@@ -525,18 +685,63 @@ export interface CreateCodeContext {
   grants?: CodeGrants;
 }
 
+export interface CreateCommit {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
+  message: string;
+}
+
 export interface CreateFolder {
   path: string;
+}
+
+export interface CreatePairingCode {
+  /** What the neighbour may use here. */
+  grants?: ("beads" | "pods" | "memory" | "events" | "work" | "register")[];
+  /** Its name here; what it calls itself if missing. */
+  name?: string | null;
 }
 
 /** The new token with its secret, which is not shown again. */
 export interface CreatedToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "neighbour" | "routines" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
   secret: string;
+}
+
+/** A credential of the manifest. Its secret is never shown. */
+export interface Credential {
+  name: string;
+  host: string;
+  /** The name of the secret in the vault. */
+  secret: string;
+  has_secret: boolean;
+  header: string;
+  /** All when empty. */
+  paths: string[];
+  /** All when empty. */
+  methods: string[];
+  writes: "ask" | "allow" | "deny";
+  tools: string[];
+  /** Variables that hold the placeholder inside the computer. */
+  variables: string[];
+  /** Whether TLS of sessions to this host ends at Freehold. */
+  ends_tls: boolean;
+  /** Requests that carried the secret since Freehold started. */
+  uses: number;
+  /** The last of them, newest first. */
+  recent: CredentialUse[];
+}
+
+/** One request that carried the secret. `path` has no query. */
+export interface CredentialUse {
+  at: string;
+  session: string;
+  method: string;
+  path: string;
 }
 
 /** An event that the sink did not take. */
@@ -557,6 +762,15 @@ export interface DeadLetterPage {
   cursor: number | null;
 }
 
+/** The digest of the tool as it was shown; null to allow it no longer. */
+export interface DecideMcpTool {
+  digest: string | null;
+}
+
+/** An empty object. */
+export interface DecideWork {
+}
+
 export interface DeletedDocument {
   path: string;
 }
@@ -574,6 +788,10 @@ export interface Delivery {
   error: string | null;
 }
 
+export interface Deregister {
+  session: string;
+}
+
 /** The result of the last examination. `problem` says why it did not finish. */
 export interface DoctorReport {
   at: string;
@@ -587,6 +805,7 @@ export interface DoctorReport {
   manifest_errors: string[];
   isolation: IsolationFacts | null;
   attempts: EscapeAttempt[];
+  exceptions?: TriedException[];
 }
 
 /** A running examination. `total` is 0 until it is known. */
@@ -614,6 +833,10 @@ export interface Document {
 /** An address of the API that a browser opens without a header. */
 export interface Download {
   address: string;
+}
+
+export interface DrainNode {
+  draining: boolean;
 }
 
 /**
@@ -663,6 +886,11 @@ export interface EventPage {
 export interface EventRecords {
   records: Record<string, unknown>[];
   cursor: string | null;
+}
+
+/** The neighbour that was evicted. Its requests and streams end within a second. */
+export interface EvictedNeighbour {
+  name: string;
 }
 
 /** `file` is a file of the computer to run instead of the code; relative paths are below the workspace. */
@@ -744,8 +972,150 @@ export interface FileTree {
   complete: boolean;
 }
 
+/** What the fleet is doing. Empty while this Freehold is not the head of one. */
+export interface Fleet {
+  enabled: boolean;
+  /** Whether room can be found now. Computers that run do not need it. */
+  ready: boolean;
+  nodes: FleetNode[];
+  /** The first 500. */
+  computers: FleetComputer[];
+  /** The first 500, in the order of their turns. */
+  waiting: FleetWait[];
+  computer_count: number;
+  waiting_count: number;
+}
+
+export interface FleetComputer {
+  id: string;
+  name: string;
+  /** Whose share it counts for: the owner, or `session:` and an id. */
+  who: string;
+  /** The session whose agent works in it. */
+  session: string | null;
+  node: string;
+  state: "waiting" | "copying" | "starting" | "running" | "ended";
+  cpus: number;
+  memory: number;
+  gpus: number;
+}
+
+export interface FleetNode {
+  name: string;
+  address: string;
+  state: "ready" | "draining" | "away";
+  /** Why it gets no computers, when it is away. */
+  trouble: string;
+  labels: Record<string, string>;
+  computers: number;
+  cpus: number;
+  free_cpus: number;
+  /** The bytes that it offers to computers. */
+  memory: number;
+  free_memory: number;
+  gpus: number;
+  free_gpus: number;
+}
+
+/** A computer that waits for room. */
+export interface FleetWait {
+  id: string;
+  name: string;
+  who: string;
+  session: string | null;
+  priority: number;
+  since: string;
+  reason: string;
+}
+
 export interface ForgottenMemory {
   id: string;
+}
+
+/** A provider that could be connected at once. `variable` has its key; null when it needs none. It is not used yet. */
+export interface FoundProvider {
+  name: string;
+  title: string;
+  variable: string | null;
+  address: string | null;
+  models: string[];
+  words: string;
+}
+
+/** `at` is in seconds since 1970. `names` are branches and tags. */
+export interface GitCommit {
+  id: string;
+  author: string;
+  at: number;
+  parents: string[];
+  names: string[];
+  subject: string;
+}
+
+/** A unified diff. `is_exact`: its text is the whole diff, so that parts of it can be staged. */
+export interface GitDiff {
+  text: string;
+  is_exact: boolean;
+}
+
+/** The commit that HEAD names now; null before the first one. */
+export interface GitDone {
+  commit: string | null;
+}
+
+/** A changed file. `staged` and `unstaged` are git's letters, empty for no change; `?` is a file that git does not know. */
+export interface GitFile {
+  path: string;
+  old_path: string | null;
+  staged: string;
+  unstaged: string;
+  has_conflict: boolean;
+}
+
+/** The newest first. Send `next` as `skip` for more; it is null at the end. */
+export interface GitLog {
+  commits: GitCommit[];
+  next: number | null;
+}
+
+/** `secret` is the name in the vault of the credentials for its host; null where none can be used: an address of SSH or a folder. */
+export interface GitRemote {
+  name: string;
+  url: string;
+  secret: string | null;
+  has_credentials: boolean;
+}
+
+/** The folders of the workspace that are repositories or worktrees; `.` is the workspace itself. */
+export interface GitRepositories {
+  folders: string[];
+}
+
+/**
+ * A repository. `branch` is null when HEAD is no branch; `commit` before the first commit.
+ *
+ * `is_cut`: it has more changed files. `unfinished` is an operation that waits, such as a merge with conflicts.
+ */
+export interface GitState {
+  folder: string;
+  commit: string | null;
+  branch: string | null;
+  upstream: string | null;
+  ahead: number;
+  behind: number;
+  files: GitFile[];
+  is_cut: boolean;
+  branches: string[];
+  worktrees: GitWorktree[];
+  remotes: GitRemote[];
+  unfinished: string | null;
+}
+
+/** A folder with a branch of the repository. `folder` is below the workspace; null when it is not. */
+export interface GitWorktree {
+  folder: string | null;
+  branch: string | null;
+  commit: string;
 }
 
 export interface GrantAccess {
@@ -758,6 +1128,16 @@ export interface GrantAccess {
 export interface HealthReport {
   ready: boolean;
   components: ComponentHealth[];
+}
+
+export interface Heartbeat {
+  session: string;
+  health?: string;
+  load?: number;
+}
+
+export interface HeartbeatAnswer {
+  alive?: true;
 }
 
 /** The changes of one entry, path by path. */
@@ -855,6 +1235,40 @@ export interface HookAnswer {
   run: string | null;
 }
 
+/** A job of a neighbour. The same id begins it once only. */
+export interface HostWork {
+  id: string;
+  prompt: string;
+  title?: string | null;
+  /** What it may cost, in US dollars, when that is less than allowed here. */
+  budget?: number | null;
+  /** What its agent may do at most. It never gets more than is allowed here. */
+  permissions?: ("ask" | "network" | "pods" | "memory" | "beads" | "events" | "history" | "runs")[] | null;
+}
+
+export interface HostedEvent {
+  seq: number;
+  at: string;
+  kind: string;
+  data: Record<string, unknown>;
+}
+
+/**
+ * How a job stands, and what its agent said and did since `after`.
+ *
+ * `lost`: this Freehold was restarted while the agent worked. `files`: an archive can be fetched.
+ */
+export interface HostedWork {
+  state: string;
+  error: string | null;
+  lost: boolean;
+  files: boolean;
+  agent: string;
+  /** In US dollars, as far as it is known. */
+  cost: number | null;
+  events?: HostedEvent[];
+}
+
 export interface ImportBeads {
   records: Record<string, unknown>[];
   /** The same request with the same key has its effect once. */
@@ -878,6 +1292,21 @@ export interface ImportPods {
   key?: string | null;
 }
 
+/** Of the other Freehold, which has a code that was made here. */
+export interface Introduce {
+  secret: string;
+  challenge: string;
+}
+
+/** The Freehold that made a code. Compare the key with the one that its owner sees. */
+export interface Introduction {
+  url: string;
+  npub: string;
+  name: string;
+  did: string | null;
+  proof: "none" | "claimed" | "proven" | "refuted";
+}
+
 /** How a computer is isolated. `limits` names the mechanism that enforces each limit. */
 export interface IsolationFacts {
   backend: string;
@@ -887,10 +1316,67 @@ export interface IsolationFacts {
   limits: Record<string, string>;
 }
 
+/**
+ * A provider that Freehold knows. `address` is null when you have to say it.
+ *
+ * `local`: a program of your own on this machine, without a key. `agent`: the only agent that may use it.
+ */
+export interface KnownProvider {
+  name: string;
+  title: string;
+  kind: "openai" | "anthropic" | "gemini" | "openai-compatible";
+  auth: "key" | "claude-code" | "codex";
+  address: string | null;
+  key_page: string | null;
+  local: boolean;
+  agent: string | null;
+  note: string;
+}
+
+export interface LastBackup {
+  number: number;
+  at: string;
+  /** When it was last found that nothing has changed since. */
+  checked: string;
+  files: number;
+  /** The bytes that it restores. */
+  total: number;
+  /** The bytes that were stored for it. */
+  added: number;
+  /** What was left out because it could not be read. */
+  notes: string[];
+}
+
 /** Ignores a limit until the day or month is over. */
 export interface LiftBudget {
   scope: string;
   limit: "day_cost" | "month_cost" | "day_tokens" | "month_tokens";
+}
+
+/**
+ * `shipped`: those that come with Freehold. `proposals`: those that agents have written in the workspace.
+ * `remote`: a git repository at `place`. `package`: of npm or PyPI, `npm:name@1.2.3` or `pypi:name==1.2.3`.
+ */
+export interface LookAtSkills {
+  source: "shipped" | "proposals" | "remote" | "package";
+  place?: string;
+  /** A commit, tag or branch of a repository. */
+  commit?: string | null;
+}
+
+/** A skill of a source, and how it differs from the version of the same name that is in use. */
+export interface LookedSkill {
+  content: SkillContent;
+  source: SkillSource;
+  /** The hash of the version that is in use; null when there is none. */
+  in_use: string | null;
+  changes: SkillChange[];
+}
+
+/** `refused`: folders that cannot be read as skills, with the reason. */
+export interface LookedSource {
+  skills: LookedSkill[];
+  refused: Record<string, string>;
 }
 
 /** A warning about freehold.toml. It does not prevent a start. */
@@ -898,6 +1384,38 @@ export interface ManifestAdvice {
   code: string;
   message: string;
   hint: string;
+}
+
+export interface ManifestSection {
+  name: string;
+  meaning: string;
+  settings: ManifestSetting[];
+}
+
+/**
+ * A setting. `value` and `default` are as the manifest writes them; null when there is none.
+ *
+ * `waits`: the value takes effect after a restart. `line` is where it is, or where its section begins.
+ */
+export interface ManifestSetting {
+  key: string;
+  kind: "text" | "number" | "truth" | "choice" | "list" | "size" | "duration" | "other";
+  choices: string[];
+  value: string | null;
+  default: string | null;
+  meaning: string;
+  place: "default" | "file" | "overlay" | "environment";
+  file: string;
+  line: number | null;
+  is_live: boolean;
+  can_change: boolean;
+  waits: boolean;
+}
+
+/** `path` is the manifest on the host. */
+export interface ManifestSettings {
+  path: string;
+  sections: ManifestSection[];
 }
 
 export interface MarkGood {
@@ -909,6 +1427,42 @@ export interface MarkSessionSeen {
   seq: number;
 }
 
+export interface McpAnswer {
+  text: string;
+  failed: boolean;
+}
+
+/** `on`: agents are offered its tools that are allowed. `tools` is empty until it was tried or used. */
+export interface McpServer {
+  name: string;
+  kind: "inside" | "remote";
+  place: string;
+  on: boolean;
+  /** `enabled` in the manifest. Without it the server cannot be switched on here. */
+  enabled: boolean;
+  asks: boolean;
+  /** Whether you are signed in; null for a server without a sign-in. */
+  signed_in: boolean | null;
+  tools: McpTool[];
+}
+
+/** The address at which you sign in. It leads back to Freehold. */
+export interface McpSignIn {
+  address: string;
+}
+
+/** A tool as its server described it last. `digest` is over all of it. */
+export interface McpTool {
+  name: string;
+  description: string;
+  /** The JSON schema of its arguments. */
+  parameters: string;
+  digest: string;
+  allowed: boolean;
+  /** Whether it is no longer what the owner has allowed. It is then not offered. */
+  changed: boolean;
+}
+
 /** The caller. */
 export interface Me {
   who: string;
@@ -916,11 +1470,13 @@ export interface Me {
   handle: string | null;
   sign_in: string | null;
   /** The scopes of the API token; null for a browser, which has all scopes. */
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[] | null;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "neighbour" | "routines" | "admin")[] | null;
   /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
   recovery: string;
   /** The slots that are on. The pages of others are not in the navigation. */
   slots: string[];
+  /** The features that are on. */
+  features: string[];
 }
 
 /** One thing that is remembered. `used`: how often an agent was given it. Pinned ones begin every new session. */
@@ -994,6 +1550,38 @@ export interface MemoryStatus {
   problem: string | null;
 }
 
+/** This Freehold as its neighbours see it. */
+export interface Mesh {
+  mode: "off" | "peer" | "client" | "host";
+  name: string;
+  npub: string;
+  did: string | null;
+  url: string | null;
+  /** The address of its own relay. */
+  relay: string | null;
+  relays: RelayState[];
+  registration: Registration | null;
+}
+
+/** A client of this host. */
+export interface MeshClient {
+  name: string;
+  npub: string;
+  registered: string;
+  heard: string;
+  version: string;
+  image: string | null;
+  contracts: Record<string, number>;
+  load: number;
+  health: string;
+  /** What it was given and what works here now. */
+  slots: string[];
+}
+
+export interface MeshKey {
+  npub: string;
+}
+
 /** Version and configuration of this Freehold. */
 export interface Meta {
   version: string;
@@ -1020,6 +1608,13 @@ export interface MissingWall {
   hint: string;
 }
 
+/** What was changed. `file` is the file that has it now: the manifest, or its overlay when it cannot be written. */
+export interface ModelChanged {
+  name: string;
+  file: string;
+  overlay: boolean;
+}
+
 /**
  * A provider of the manifest. `problem` says why it cannot be used now.
  *
@@ -1033,25 +1628,39 @@ export interface ModelProvider {
   model: string | null;
   inside: string;
   key: string | null;
+  auth: "key" | "claude-code" | "codex";
+  /** The only agent that may use it: a subscription of its vendor. Null for all. */
+  agent: string | null;
   default: boolean;
   problem: string | null;
 }
 
-/** The result of asking a provider for its list of models with its key, which is free. */
+/**
+ * The result of asking a provider for its list of models with its key, which is free.
+ *
+ * `said` is what the provider itself said about a failure; empty when it said nothing.
+ */
 export interface ModelTrial {
   name: string;
   ok: boolean;
   status: number;
   milliseconds: number;
   words: string;
+  said: string;
   models: string[];
+  offered: OfferedModel[];
 }
 
-/** The providers. Without any, `help` says how to connect one. */
+/**
+ * The providers. Without any, `help` says how to connect one.
+ *
+ * `unapplied` says why the manifest was changed and is not in force; null when it is.
+ */
 export interface ModelsState {
   models: ModelProvider[];
   help: string | null;
   stopped: boolean;
+  unapplied: string | null;
 }
 
 /** One mount of the computer. History covers none. `words` say what is wrong, or nothing. */
@@ -1070,6 +1679,17 @@ export interface MoveFile {
   replace?: boolean;
 }
 
+/** A site of a feature, such as the editor. It starts when it is opened, and ends when nobody uses it. */
+export interface NamedSite {
+  name: string;
+  enabled: boolean;
+  running: boolean;
+}
+
+export interface NamedSites {
+  sites: NamedSite[];
+}
+
 export interface Need {
   /** The item that must be closed first. */
   needs: string;
@@ -1077,10 +1697,41 @@ export interface Need {
   key?: string | null;
 }
 
+/**
+ * Another Freehold. `grants` is what it may use here, `given` what this one may use there.
+ *
+ * `proof` says whether the DID that it names also names its key: `proven`, `refuted`, or only `claimed` so far.
+ */
+export interface Neighbour {
+  name: string;
+  npub: string;
+  did: string | null;
+  proof: "none" | "claimed" | "proven" | "refuted";
+  url: string | null;
+  grants: ("beads" | "pods" | "memory" | "events" | "work" | "register")[];
+  given: ("beads" | "pods" | "memory" | "events" | "work" | "register")[];
+  paired: string;
+  seen: string | null;
+}
+
+export interface NeighbourGrants {
+  grants: ("beads" | "pods" | "memory" | "events" | "work" | "register")[];
+}
+
+/** What a neighbour wrote, or an event of its timeline. It is data: nothing here acts on it. */
+export interface NeighbourMessage {
+  id: string;
+  /** Its name; null for one that was evicted since. */
+  neighbour: string | null;
+  at: string;
+  kind: "message" | "event";
+  content: string;
+}
+
 /** A token to create. */
 export interface NewToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "neighbour" | "routines" | "admin")[];
   /** Days until it expires; null for never. */
   days?: number | null;
 }
@@ -1094,6 +1745,15 @@ export interface OfferedChoice {
 export interface OfferedCommand {
   name: string;
   description: string;
+}
+
+/** A model of a provider. Prices are US dollars for a million tokens; null where they are not known. */
+export interface OfferedModel {
+  name: string;
+  input_price: number | null;
+  output_price: number | null;
+  /** How many tokens it takes at once; null when that is not known. */
+  window: number | null;
 }
 
 /** An option of the agent. Without choices it is on or off. */
@@ -1125,8 +1785,10 @@ export interface OpenSession {
   /** Default: agents.default of the manifest. */
   agent?: string | null;
   title?: string | null;
-  /** A name under [models], or the provider's name of a model. */
+  /** A name under [models], `NAME/MODEL`, or a model of the agent's provider. */
   model?: string | null;
+  /** Where the agent works: a folder of the workspace, such as a git worktree. */
+  folder?: string;
 }
 
 export interface OpenTerminal {
@@ -1136,8 +1798,27 @@ export interface OpenTerminal {
 }
 
 export interface PairChannel {
-  /** Your own address, for Matrix and e-mail. */
+  /** Your own address, for Matrix and e-mail. For Nostr your `npub`, if only that may pair. */
   address?: string | null;
+}
+
+export interface PairNeighbour {
+  code: string;
+  /** What the neighbour may use here. */
+  grants?: ("beads" | "pods" | "memory" | "events" | "work" | "register")[];
+  /** Its name here; what it calls itself if missing. */
+  name?: string | null;
+}
+
+/** A pairing code. It works once, for ten minutes. */
+export interface PairingCode {
+  code: string;
+  npub: string;
+  expires: string;
+}
+
+export interface PairingCodeText {
+  code: string;
 }
 
 /** An `exact` rule matches one subject, any other a pattern with `*`. A rule with a session ends with it. */
@@ -1221,6 +1902,11 @@ export interface PreviewAddress {
   origin: string;
 }
 
+/** The host of a preview that may have a certificate. */
+export interface PreviewCertificate {
+  domain: string;
+}
+
 /** A port in the computer that a program listens on. `process` and `service` are null when unknown. */
 export interface PreviewPort {
   port: number;
@@ -1269,6 +1955,7 @@ export interface ProgramsState {
   sleep: SleepState | null;
   limits: Record<string, number>;
   mounts: MountState[];
+  exceptions: SecurityException[];
   advice: ManifestAdvice[];
 }
 
@@ -1282,6 +1969,11 @@ export interface PromptImage {
   mime: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
   /** Base64. */
   data: string;
+}
+
+export interface ProviderOffers {
+  known: KnownProvider[];
+  found: FoundProvider[];
 }
 
 export interface PublishEvent {
@@ -1299,6 +1991,26 @@ export interface PublishedEvent {
   at: string;
 }
 
+export interface PullBranch {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
+  remote: string;
+  url: string;
+  /** A name of a branch that git accepts. */
+  branch: string;
+}
+
+/** `url` and `commit` are what the owner saw: another address or commit is not used. */
+export interface PushBranch {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
+  remote: string;
+  url: string;
+  /** A name of a branch that git accepts. */
+  branch: string;
+  commit: string;
+}
+
 /** The public key with which a browser subscribes. */
 export interface PushKey {
   key: string;
@@ -1312,6 +2024,11 @@ export interface PushSubscription {
   added: string;
 }
 
+/** `url` is the address of the index of an ACP registry, with https. */
+export interface ReadRegistry {
+  url: string;
+}
+
 /** Whether Freehold is ready, since when, and if not, why. */
 export interface Readiness {
   ready: boolean;
@@ -1320,14 +2037,106 @@ export interface Readiness {
   missing?: MissingRequirement[];
 }
 
+/** The address that the browser must open next: there the owner agrees. */
+export interface RecordRedirect {
+  redirect: string;
+}
+
+/** What this machine knows of the recovery key: its public half. */
+export interface RecoveryKey {
+  recipient: string;
+  made: string;
+  tried: string | null;
+}
+
+/** Of the other Freehold, signed by its key. */
+export interface RedeemCode {
+  secret: string;
+  challenge: string;
+  statement: Record<string, unknown>;
+  url?: string | null;
+  grants?: string[];
+}
+
 /** It needs no field. */
 export interface Redo {
   restore_id?: string | null;
 }
 
+/** What a client tells its host about itself. */
+export interface Register {
+  version: string;
+  /** The digest of the lock of its image. */
+  image?: string | null;
+  /** The version of the contract of each of its slots. */
+  contracts?: Record<string, number>;
+  capabilities?: string[];
+  load?: number;
+  health?: string;
+}
+
+/** A place in the table of the host. `endpoints` are paths of the host. */
+export interface Registered {
+  session: string;
+  /** Seconds between two heartbeats. After three missing ones the place is lost. */
+  heartbeat: number;
+  slots: string[];
+  endpoints: Record<string, string>;
+}
+
+/** Where a client stands with its host. */
+export interface Registration {
+  host: string;
+  state: "waiting" | "registered" | "away" | "evicted";
+  error: string | null;
+  since: string;
+  /** What the host serves. */
+  slots: string[];
+}
+
+/** An agent of an ACP registry. `package` is empty when it cannot be added; `why` says why. */
+export interface RegistryAgent {
+  id: string;
+  name: string;
+  version: string;
+  license: string;
+  description: string;
+  package: string;
+  program: string;
+  arguments: string[];
+  env: Record<string, string>;
+  why: string;
+}
+
+/** A relay that this Freehold connects to. `seen` is when it last answered. */
+export interface RelayState {
+  url: string;
+  state: "ok" | "away";
+  error: string | null;
+  since: string;
+  seen: string | null;
+  /** Events that it has not taken yet. */
+  waiting: number;
+}
+
 export interface RemoveFile {
   path: string;
   recursive?: boolean;
+}
+
+export interface RemoveWorktree {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
+  place: string;
+}
+
+export interface ReplaceKey {
+  /** An nsec to use from now on; a new key if missing. */
+  secret_key?: string | null;
+}
+
+export interface RequestBackup {
+  work?: "now" | "verify";
 }
 
 /**
@@ -1370,7 +2179,7 @@ export interface RequestSshKey {
 export interface RequestToken {
   /** The name of the new token. */
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "neighbour" | "routines" | "admin")[];
 }
 
 /** `begun` is false for the gateway itself: it answers before it restarts. */
@@ -1627,7 +2436,11 @@ export interface RoutineTimes {
   zone: string;
 }
 
-/** One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it. */
+/**
+ * One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it.
+ *
+ * `lost`: it has ended because the process that ran it died.
+ */
 export interface Run {
   id: string;
   session: string;
@@ -1649,6 +2462,7 @@ export interface Run {
   computer: string;
   permissions: ("ask" | "network" | "pods" | "memory" | "beads" | "events" | "history" | "runs")[];
   began_by: string;
+  lost: boolean;
 }
 
 /** `total` counts all changes; `files` may hold only the first of them. */
@@ -1733,7 +2547,21 @@ export interface SecretName {
   name: string;
 }
 
+/** A protection that the manifest lowers. `adds` is everything that it adds to the computer, in sentences. */
+export interface SecurityException {
+  name: string;
+  reason: string;
+  until: string | null;
+  why: string;
+  adds: string[];
+}
+
+export interface SendMessage {
+  text: string;
+}
+
 export interface SendPrompt {
+  /** May be empty beside an image. */
   text: string;
   files?: string[];
   images?: PromptImage[];
@@ -1741,6 +2569,47 @@ export interface SendPrompt {
   key: string;
   /** While a turn runs: `steer` stops it, the others wait for its end. */
   when?: "now" | "queue" | "steer";
+}
+
+export interface SendWork {
+  neighbour: string;
+  prompt: string;
+  title?: string | null;
+}
+
+/** `id` is that of the encrypted event, which goes to the relays as soon as they are reached. */
+export interface SentMessage {
+  id: string;
+}
+
+/** Work that was sent to a neighbour. `entry` is the entry of history that has its files, once accepted. */
+export interface SentWork {
+  id: string;
+  /** Its name; null for one that was evicted since. */
+  neighbour: string | null;
+  title: string;
+  state: "sending" | "working" | "returned" | "done" | "failed" | "lost" | "ended" | "accepted" | "dropped";
+  error: string | null;
+  created: string;
+  finished: string | null;
+  entry: number | null;
+  folder: string | null;
+}
+
+export interface SentWorkDetails {
+  work: SentWork;
+  events: HostedEvent[];
+  files: SentWorkFile[];
+}
+
+/** A file that work has made. `text` is null for one that is not a short text. */
+export interface SentWorkFile {
+  path: string;
+  size: number;
+  is_program: boolean;
+  /** What starts such a file without anybody asking for it. */
+  runs_by_itself: string | null;
+  text: string | null;
 }
 
 export interface ServedPort {
@@ -1776,6 +2645,7 @@ export interface SessionEvents {
  *
  * `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
  * `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
+ * `folder`: where its agent works, below the workspace; empty for the workspace itself.
  * `waiting`: its place in the queue, while its agent may not start yet.
  */
 export interface SessionInfo {
@@ -1793,6 +2663,7 @@ export interface SessionInfo {
   unread: boolean;
   mode: string | null;
   asks: boolean | null;
+  folder: string;
   waiting: WaitingPlace | null;
 }
 
@@ -1894,6 +2765,99 @@ export interface SignedOut {
   done?: boolean;
 }
 
+/** One skill that the owner has added. `digest` is the hash of all its files. */
+export interface Skill {
+  name: string;
+  description: string;
+  digest: string;
+  size: number;
+  files: number;
+  source: SkillSource;
+  added: number;
+  on: boolean;
+  use: SkillUse;
+}
+
+/** One file that an update would change. `diff` is null for one that is not a short text. */
+export interface SkillChange {
+  path: string;
+  word: string;
+  diff: string | null;
+}
+
+/** What one version of a skill has in it. `allowed_tools` is its author's wish: it allows nothing. */
+export interface SkillContent {
+  name: string;
+  description: string;
+  digest: string;
+  size: number;
+  license: string | null;
+  compatibility: string | null;
+  allowed_tools: string | null;
+  metadata: Record<string, string>;
+  instructions: string;
+  files: SkillFile[];
+  scripts: SkillScript[];
+  findings: SkillFinding[];
+}
+
+export interface SkillDetails {
+  skill: Skill;
+  content: SkillContent;
+}
+
+export interface SkillFile {
+  path: string;
+  size: number;
+  executable: boolean;
+}
+
+/** `refused`: such a skill cannot be added. `noted`: the owner decides. */
+export interface SkillFinding {
+  level: "refused" | "noted";
+  path: string;
+  line: number | null;
+  words: string;
+}
+
+/** `enabled`: `[skills] enabled`; without it agents are shown none of them. */
+export interface SkillList {
+  enabled: boolean;
+  skills: Skill[];
+}
+
+export interface SkillNames {
+  names: string[];
+}
+
+/** A file that can be run, and what would run it. */
+export interface SkillScript {
+  path: string;
+  runs: string;
+  size: number;
+}
+
+/** Where a skill came from. `part` is its folder in the source; `commit` the commit of a repository. */
+export interface SkillSource {
+  kind: "folder" | "archive" | "git" | "remote" | "package" | "shipped" | "proposal";
+  place: string;
+  part: string;
+  commit: string | null;
+}
+
+/** `text` is null for a file that is not a text. */
+export interface SkillText {
+  path: string;
+  text: string | null;
+}
+
+/** `count` is the number of turns in which it was loaded. `agents`: by the name of the agent. */
+export interface SkillUse {
+  count: number;
+  last: string | null;
+  agents: Record<string, number>;
+}
+
 /** The sleep of the computer. `after`, `seconds` (asleep since its start) in seconds, `given_back` in bytes. */
 export interface SleepState {
   after: number;
@@ -1986,9 +2950,32 @@ export interface SshServer {
   connected: number | null;
 }
 
+export interface StageFiles {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
+  files: string[];
+  /** True to stage, false to take out of the index. */
+  staged: boolean;
+}
+
+export interface StageHunk {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
+  /** One file's part of a diff, with its head. */
+  patch: string;
+  /** True to stage, false to take out of the index. */
+  staged: boolean;
+}
+
 /** `quick` skips the attempts to use up memory, disk and processes. */
 export interface StartDoctor {
   quick?: boolean;
+}
+
+/** A statement of this Freehold's key, signed. */
+export interface Statement {
+  statement: Record<string, unknown>;
+  grants?: ("beads" | "pods" | "memory" | "events" | "work" | "register")[];
 }
 
 export interface StopAgents {
@@ -2031,6 +3018,23 @@ export interface StreamingText {
   /** The position of this text in the message, in characters. */
   at: number;
   text: string;
+}
+
+export interface SwitchBranch {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
+  /** A name of a branch that git accepts. */
+  branch: string;
+  is_new?: boolean;
+}
+
+export interface SwitchMcpServer {
+  on: boolean;
+}
+
+export interface SwitchSkill {
+  /** Whether agents are shown it. */
+  on: boolean;
 }
 
 export interface TakeChanges {
@@ -2089,7 +3093,7 @@ export interface TokenAnswer {
 /** One API token. Its secret is shown only when it is created. */
 export interface TokenInfo {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "neighbour" | "routines" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -2102,6 +3106,20 @@ export interface TokenRequested {
   address: string;
   interval: number;
   expires_in: number;
+}
+
+/** The tour begins when `prompt` is sent to the session. */
+export interface Tour {
+  session: string;
+  prompt: string;
+}
+
+/** What an exception of the manifest allows, used once, sealed. `adds` is everything that it adds. */
+export interface TriedException {
+  name: string;
+  adds: string[];
+  is_right: boolean;
+  seen: string;
 }
 
 export interface Undo {
@@ -2165,7 +3183,7 @@ export interface UsageReport {
 export interface WaitingDevice {
   code: string;
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "neighbour" | "routines" | "admin")[];
   address: string;
 }
 

@@ -9,7 +9,7 @@ import type {
   CodeResult,
   ExecuteCode,
 } from "./api.ts";
-import { toBase64 } from "./base64.ts";
+import { fromBase64, toBase64 } from "./base64.ts";
 import { RequestFailed } from "./connection.ts";
 import type { Link } from "./freehold.ts";
 
@@ -49,6 +49,18 @@ export class Code {
   ): Promise<CodeResult> {
     const body = { ...describe(code, options), ...describeIsolate(language, { limits, grants }) };
     return this.link.connection.post("/v1/code/execute", body);
+  }
+
+  /**
+   * The value of the last expression: JSON, bytes, or a table as an object with `columns` and `rows`.
+   * Throws if the code fails.
+   */
+  async evaluate(
+    language: Language,
+    code: string | Uint8Array,
+    options: RunOptions & IsolateOptions = {},
+  ): Promise<unknown> {
+    return readValue(await this.execute(language, code, options));
   }
 
   /** Run a file of the computer, as `execute` runs code. Relative paths are below the workspace. */
@@ -92,6 +104,11 @@ export class Code {
     return this.link.connection.post(`${addressOf(id)}/execute`, describe(code, options));
   }
 
+  /** As `evaluate`, with the variables of a context. */
+  async evaluateIn(id: string, code: string | Uint8Array, options: RunOptions = {}): Promise<unknown> {
+    return readValue(await this.executeIn(id, code, options));
+  }
+
   /** As `executeIn`, with each part as it arrives. Leaving the loop interrupts the code; the variables stay. */
   streamIn(id: string, code: string | Uint8Array, options: RunOptions = {}): AsyncGenerator<CodePart> {
     return this.parts(`${addressOf(id)}/stream`, describe(code, options));
@@ -120,6 +137,30 @@ export class Code {
 }
 
 const addressOf = (id: string): string => `/v1/code/contexts/${encodeURIComponent(id)}`;
+
+function readValue({ limit, error, exit_code, duration, items }: CodeResult): unknown {
+  if (limit)
+    throw failed(
+      "computer.limit",
+      `The code reached the limit \`${limit}\` of its isolate after ${duration.toFixed(1)} s`,
+      `Raise ${limit} in \`limits\`, or change the code`,
+    );
+  if (error || exit_code) {
+    const said = error ? `${error.name}: ${error.message}` : `exit code ${exit_code}`;
+    throw failed("computer.code-failed", `The code failed: ${said}`, "Change the code and run it again");
+  }
+  const item = items.find(({ role }) => role === "value");
+  if (!item) return null;
+  if (item.text === null) return fromBase64(item.data ?? "");
+  if (item.type !== "json" && item.type !== "table") return item.text;
+  try {
+    return JSON.parse(item.text);
+  } catch {
+    throw failed("client.odd-answer", "The value of the code is not valid JSON", "`execute` returns it as it came");
+  }
+}
+
+const failed = (code: string, message: string, hint: string) => new RequestFailed(500, { code, message, hint });
 
 function describe(code: string | Uint8Array, { inputs = {}, ...options }: RunOptions) {
   const source = typeof code === "string" ? { code } : { module: toBase64(code) };

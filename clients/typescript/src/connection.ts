@@ -96,9 +96,13 @@ export class Connection {
   };
 
   /** Sends a request and returns the JSON of its reply. */
-  readonly request = async <T>(path: string, init: { method?: string; body?: unknown } = {}): Promise<T> => {
+  readonly request = async <T>(
+    path: string,
+    init: { method?: string; body?: unknown; signal?: AbortSignal } = {},
+  ): Promise<T> => {
     const response = await this.send(path, {
       method: init.method ?? "GET",
+      ...(init.signal === undefined ? {} : { signal: init.signal }),
       headers: init.body === undefined ? {} : { "content-type": "application/json" },
       ...(init.body === undefined ? {} : { body: JSON.stringify(init.body) }),
     });
@@ -108,6 +112,8 @@ export class Connection {
   readonly get = <T>(path: string, query: Query = {}): Promise<T> => this.request<T>(addQuery(path, query));
 
   readonly post = <T>(path: string, body: unknown): Promise<T> => this.request<T>(path, { method: "POST", body });
+
+  readonly put = <T>(path: string, body: unknown): Promise<T> => this.request<T>(path, { method: "PUT", body });
 
   readonly patch = <T>(path: string, body: unknown): Promise<T> => this.request<T>(path, { method: "PATCH", body });
 

@@ -1,6 +1,8 @@
 /** The entry point of the client: one Freehold with its resources. */
 
+import { Agents } from "./agents.ts";
 import type { EndedCount, HealthReport, Me, Meta } from "./api.ts";
+import { Backup } from "./backup.ts";
 import { Beads } from "./beads.ts";
 import { Channels } from "./channels.ts";
 import { Code } from "./code.ts";
@@ -8,13 +10,20 @@ import { Connection } from "./connection.ts";
 import { SignIns, Tokens } from "./credentials.ts";
 import { Egress } from "./egress.ts";
 import { Events } from "./events.ts";
+import { Files } from "./files.ts";
+import { Fleet } from "./fleet.ts";
 import { History } from "./history.ts";
+import { Credentials } from "./hostCredentials.ts";
+import { Mcp } from "./mcp.ts";
 import { Memory } from "./memory.ts";
+import { Mesh } from "./mesh.ts";
+import { Models } from "./models.ts";
 import { Pods } from "./pods.ts";
 import { Preview } from "./preview.ts";
 import { Routines } from "./routines.ts";
 import { Runs } from "./runs.ts";
 import { Sessions } from "./sessions.ts";
+import { Skills } from "./skills.ts";
 import type { Wire } from "./socket.ts";
 import { Ssh } from "./ssh.ts";
 import { Timeline } from "./timeline.ts";
@@ -35,12 +44,19 @@ export interface Link {
 /** Each resource is an attribute, with the same names as in the Python client. Failures are `RequestFailed`. */
 export class Freehold {
   readonly url: string;
+  readonly agents: Agents;
+  readonly models: Models;
   readonly signIns: SignIns;
   readonly tokens: Tokens;
   readonly timeline: Timeline;
   readonly egress: Egress;
+  readonly files: Files;
   readonly history: History;
   readonly preview: Preview;
+  readonly skills: Skills;
+  readonly mcp: Mcp;
+  readonly credentials: Credentials;
+  readonly mesh: Mesh;
   readonly ssh: Ssh;
   readonly code: Code;
   readonly channels: Channels;
@@ -50,6 +66,8 @@ export class Freehold {
   readonly events: Events;
   readonly pods: Pods;
   readonly runs: Runs;
+  readonly backup: Backup;
+  readonly fleet: Fleet;
   readonly routines: Routines;
   readonly workflows: Workflows;
   private readonly connection: Connection;
@@ -61,12 +79,19 @@ export class Freehold {
     const open = () => openWire(this.url, headers);
     const link: Link = { connection, follow: (topic, after) => followTopic(connection, open, topic, after) };
     this.connection = connection;
+    this.agents = new Agents(link);
+    this.models = new Models(link);
     this.signIns = new SignIns(link);
     this.tokens = new Tokens(link);
     this.timeline = new Timeline(link);
     this.egress = new Egress(link);
+    this.files = new Files(link);
     this.history = new History(link);
     this.preview = new Preview(link);
+    this.skills = new Skills(link);
+    this.mcp = new Mcp(link);
+    this.credentials = new Credentials(link);
+    this.mesh = new Mesh(link);
     this.ssh = new Ssh(link);
     this.code = new Code(link);
     this.channels = new Channels(link);
@@ -76,6 +101,8 @@ export class Freehold {
     this.events = new Events(link);
     this.pods = new Pods(link);
     this.runs = new Runs(link);
+    this.backup = new Backup(link);
+    this.fleet = new Fleet(link);
     this.routines = new Routines(link);
     this.workflows = new Workflows(link);
   }

@@ -1,6 +1,6 @@
 /** Previews of servers in the computer: `home.preview`. */
 
-import type { PreviewAddress, PreviewPort, PreviewPorts } from "./api.ts";
+import type { NamedSite, NamedSites, PreviewAddress, PreviewPort, PreviewPorts } from "./api.ts";
 import type { Link } from "./freehold.ts";
 
 export class Preview {
@@ -18,5 +18,20 @@ export class Preview {
   /** A one-time address for a browser. The preview ends with this token. Needs the scope `terminal`. */
   open(port: number, { path = "/" }: { path?: string } = {}): Promise<PreviewAddress> {
     return this.link.connection.post(`/v1/preview/${port}/open`, { path });
+  }
+
+  /** The sites of features: the desktop and the editor. */
+  async sites(): Promise<NamedSite[]> {
+    return (await this.link.connection.get<NamedSites>("/v1/preview/sites")).sites;
+  }
+
+  /** Starts a site, and a one-time address for a browser. Needs the scope `terminal`. */
+  openSite(name: string): Promise<PreviewAddress> {
+    return this.link.connection.post(`/v1/preview/sites/${encodeURIComponent(name)}/open`, {});
+  }
+
+  /** Ends the programs of a site. Needs the scope `terminal`. */
+  stopSite(name: string): Promise<NamedSite> {
+    return this.link.connection.post(`/v1/preview/sites/${encodeURIComponent(name)}/stop`, {});
   }
 }

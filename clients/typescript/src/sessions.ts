@@ -1,6 +1,7 @@
 /** Sessions, which are conversations with agents: `home.sessions`. */
 
 import type {
+  AgentOffer,
   AnswerApproval,
   ApprovalInfo,
   PromptAccepted,
@@ -10,6 +11,7 @@ import type {
   SessionEvents,
   SessionInfo,
   SessionPage,
+  Tour,
 } from "./api.ts";
 import type { Link } from "./freehold.ts";
 
@@ -98,9 +100,19 @@ export class Session {
     return this.link.connection.post(`${this.path}/cancel`, {});
   }
 
+  /** The options and slash commands that the agent offers, whether it runs or not. */
+  offer(): Promise<AgentOffer> {
+    return this.link.connection.get(`${this.path}/offer`);
+  }
+
   /** Set a mode, model or other option of the agent. */
   setOption(name: string, value: string | boolean): Promise<SessionInfo> {
     return this.link.connection.post(`${this.path}/options`, { id: name, value });
+  }
+
+  /** Use another model from the next prompt on: a provider, `provider/model`, or "" for the default. */
+  chooseModel(model: string): Promise<SessionInfo> {
+    return this.link.connection.patch(this.path, { model });
   }
 }
 
@@ -112,9 +124,15 @@ export class Sessions {
   }
 
   /** Start a session. Without `agent`, the default agent of the owner is used. */
-  async open(agent: string | null = null, options: { title?: string; model?: string } = {}): Promise<Session> {
+  async open(agent: string | null = null, options: { title?: string; model?: string; folder?: string } = {}): Promise<Session> {
     const body = { agent, ...options };
     return new Session(this.link, await this.link.connection.post<SessionInfo>("/v1/sessions", body));
+  }
+
+  /** A session with a script in the place of a model, and the prompt that begins the tour. */
+  async openTour(): Promise<[Session, string]> {
+    const opened = await this.link.connection.post<Tour>("/v1/tour", {});
+    return [await this.get(opened.session), opened.prompt];
   }
 
   /** An existing session. */

@@ -29,6 +29,8 @@ export interface SocketOptions {
   /** Whether the caller is signed in. Throws when the gateway does not answer. */
   isSignedIn: () => Promise<boolean>;
   random?: () => number;
+  /** Milliseconds from one ping to the next. */
+  pingInterval?: number;
 }
 
 interface Topic {
@@ -68,6 +70,7 @@ export class LiveSocket {
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private pingTimer: ReturnType<typeof setInterval> | undefined;
   private pongTimer: ReturnType<typeof setTimeout> | undefined;
+  private pingedAt: number | null = null;
   private closed = false;
   private readonly options: SocketOptions;
 
@@ -77,6 +80,11 @@ export class LiveSocket {
 
   get state(): ConnectionState {
     return this.currentState;
+  }
+
+  /** For how many milliseconds a ping has had no answer; 0 when none waits. */
+  get unansweredFor(): number {
+    return this.pingedAt === null ? 0 : Date.now() - this.pingedAt;
   }
 
   start(): void {
@@ -153,7 +161,7 @@ export class LiveSocket {
       this.attempt = 0;
       this.setState("live");
       for (const [name, topic] of this.topics) this.requestTopic(name, topic);
-      this.pingTimer = setInterval(() => this.ping(), PING_INTERVAL);
+      this.pingTimer = setInterval(() => this.ping(), this.options.pingInterval ?? PING_INTERVAL);
     };
     wire.onmessage = (event) => {
       if (typeof event.data === "string") this.handle(JSON.parse(event.data) as Message);
@@ -182,8 +190,7 @@ export class LiveSocket {
 
   private disconnect(): void {
     clearInterval(this.pingTimer);
-    clearTimeout(this.pongTimer);
-    this.pongTimer = undefined;
+    this.endPing();
     const wire = this.wire;
     this.wire = null;
     wire?.close();
@@ -192,13 +199,19 @@ export class LiveSocket {
   /** A dead connection is detected by the pong that does not come. */
   private ping(): void {
     this.send({ type: "ping" });
+    this.pingedAt ??= Date.now();
     this.pongTimer ??= setTimeout(() => this.wire?.onclose?.({ code: 1006 }), PONG_TIMEOUT);
+  }
+
+  private endPing(): void {
+    clearTimeout(this.pongTimer);
+    this.pongTimer = undefined;
+    this.pingedAt = null;
   }
 
   private handle(message: Message): void {
     if (message.type === "pong") {
-      clearTimeout(this.pongTimer);
-      this.pongTimer = undefined;
+      this.endPing();
       return;
     }
     const topic = message.topic === undefined ? undefined : this.topics.get(message.topic);

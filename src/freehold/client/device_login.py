@@ -13,6 +13,7 @@ from freehold.client.delay import sleep
 from freehold.client.models import Scope
 from freehold.client.problems import connection_error, read_reply, unexpected_reply
 from freehold.errors import FreeholdError
+from freehold.tls_trust import trust_for
 
 REQUEST_TIMEOUT = 30.0
 # Upper limits for the values that the server sends.
@@ -89,7 +90,9 @@ def _check_page(address: str, page: str) -> None:
 
 def _post(address: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
     try:
-        with httpx2.Client(base_url=address, timeout=REQUEST_TIMEOUT, trust_env=False) as http:
+        with httpx2.Client(
+            base_url=address, timeout=REQUEST_TIMEOUT, trust_env=False, verify=trust_for(address)
+        ) as http:
             response = http.post(path, json=body)
     except httpx2.TransportError as error:
         raise connection_error(address, error, REQUEST_TIMEOUT) from error

@@ -16,6 +16,7 @@ Scope = Literal[
     "memory",
     "events",
     "orchestrator",
+    "neighbour",
     "routines",
     "admin",
 ]
@@ -258,11 +259,104 @@ class PreviewPorts(ApiModel):
     ports: tuple[PreviewPort, ...]
 
 
+class NamedSite(ApiModel):
+    """A site of a feature, such as the editor. It starts when it is opened, and ends when nobody uses it."""
+
+    name: str
+    enabled: bool
+    running: bool
+
+
+class NamedSites(ApiModel):
+    sites: tuple[NamedSite, ...]
+
+
 class PreviewAddress(ApiModel):
     """`address` works once, within 30 seconds. `origin` is the origin of the preview."""
 
     address: str
     origin: str
+
+
+class ModelProviderInfo(ApiModel):
+    """A model provider. `key` refers to its key. `agent` is the only agent that may use it; None for all."""
+
+    name: str
+    kind: str
+    address: str
+    model: str | None
+    key: str | None
+    auth: str
+    agent: str | None
+    default: bool
+    problem: str | None
+
+
+class ModelsInfo(ApiModel):
+    """The providers. Without any, `help` says how to connect one."""
+
+    models: tuple[ModelProviderInfo, ...]
+    help: str | None
+    stopped: bool
+
+
+class OfferedModelInfo(ApiModel):
+    """A model of a provider. Prices are US dollars for a million tokens. None where they are not known."""
+
+    name: str
+    input_price: float | None
+    output_price: float | None
+    window: int | None
+
+
+class ModelTrial(ApiModel):
+    """What a provider answered. `said` are its own words about a failure."""
+
+    name: str
+    ok: bool
+    status: int
+    milliseconds: int
+    words: str
+    said: str
+    offered: tuple[OfferedModelInfo, ...]
+
+
+class KnownProviderInfo(ApiModel):
+    """A provider that Freehold knows by name. `address` is None when you have to say it."""
+
+    name: str
+    title: str
+    kind: str
+    auth: str
+    address: str | None
+    key_page: str | None
+    local: bool
+    agent: str | None
+    note: str
+
+
+class FoundProviderInfo(ApiModel):
+    """A provider that was found on the machine of the Freehold, and is not used yet."""
+
+    name: str
+    title: str
+    variable: str | None
+    address: str | None
+    models: tuple[str, ...]
+    words: str
+
+
+class ModelOffers(ApiModel):
+    known: tuple[KnownProviderInfo, ...]
+    found: tuple[FoundProviderInfo, ...]
+
+
+class ModelChange(ApiModel):
+    """`file` has the change now: the manifest, or its overlay when the manifest cannot be written."""
+
+    name: str
+    file: str
+    overlay: bool
 
 
 class CodeItem(ApiModel):

@@ -29,6 +29,7 @@ class RunInfo(ApiModel):
     computer: str
     permissions: tuple[str, ...] = ()
     began_by: str = "owner"
+    lost: bool = False
 
     @property
     def is_finished(self) -> bool:

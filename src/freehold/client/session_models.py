@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from freehold.client.models import ApiModel
+from freehold.strict_json import IsoTime
 
 ApprovalAnswer = Literal["once", "conversation", "always", "reject"]
 When = Literal["now", "queue", "steer"]
@@ -29,14 +30,15 @@ class SessionInfo(ApiModel):
     agent: str
     model: str | None = None
     status: Literal["idle", "working", "needs_you", "failed", "queued"]
-    created: str
-    updated: str
+    created: IsoTime
+    updated: IsoTime
     archived: bool
     cost: float | None = None
     seq: int = 0
     unread: bool = False
     mode: str | None = None
     asks: bool | None = None
+    folder: str = ""
     waiting: QueuePlace | None = None
 
 
@@ -100,3 +102,71 @@ class Approval(ApiModel):
     runs_by_itself: bool = False
     asked_again: bool = False
     lasting_effect: str | None = None
+
+
+class AgentInfo(ApiModel):
+    """An agent. `problem` says why it cannot start. For `asks` see `SessionInfo`."""
+
+    name: str
+    title: str
+    installed: bool
+    version: str | None = None
+    asks: bool | None = None
+    mode: str | None = None
+    default: bool
+    problem: str | None = None
+
+
+class RegistryAgentInfo(ApiModel):
+    """An agent of an ACP registry. `package` is empty when it cannot be added; `why` says why."""
+
+    id: str
+    name: str
+    version: str
+    license: str
+    description: str
+    package: str
+    program: str
+    arguments: tuple[str, ...]
+    env: dict[str, str]
+    why: str
+
+
+class OfferedChoice(ApiModel):
+    """A value that can be chosen for an option of the agent."""
+
+    id: str
+    name: str = ""
+    description: str = ""
+
+
+class OfferedCommand(ApiModel):
+    """A command of the agent, which follows a slash at the beginning of a prompt."""
+
+    name: str
+    description: str = ""
+
+
+class OfferedSettings(ApiModel):
+    """The modes and models of the agent, and the ones in use. Modes in which it would act without asking are left out."""
+
+    mode: str | None = None
+    modes: tuple[OfferedChoice, ...] = ()
+    model: str | None = None
+    models: tuple[OfferedChoice, ...] = ()
+    asks: bool = True
+
+
+class AgentOffer(ApiModel):
+    """What an agent offered last. When `own` is false, it offered this in another session."""
+
+    options: OfferedSettings | None = None
+    commands: tuple[OfferedCommand, ...] = ()
+    own: bool = True
+
+
+class TourInfo(ApiModel):
+    """The session of a tour, and the prompt that begins it."""
+
+    session: str
+    prompt: str

@@ -4,16 +4,19 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from freehold.gateway.addresses import make_addresses
 from freehold.gateway.connections import end_revoked_connections
 from freehold.gateway.context import RouteContext, make_context
 from freehold.gateway.front_door import FrontDoor
-from freehold.gateway.guard import RequestGuard
 from freehold.gateway.run_engine import SessionRunEngine
 from freehold.gateway.services import Services
 from freehold.gateway.topic_publisher import TopicPublisher
 from freehold.timeline.archiver import archive_daily
+
+if TYPE_CHECKING:
+    from freehold.gateway.guard import RequestGuard
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ def build_app(
         port=gateway.port, public_url=gateway.public_url, trusted_proxies=gateway.trusted_proxies
     )
 
-    def load() -> RequestGuard:
+    def load() -> "RequestGuard":
         from freehold.gateway.application import build_guard
 
         guard = build_guard(context, addresses)
@@ -83,10 +86,12 @@ async def _background_tasks(context: RouteContext) -> AsyncIterator[None]:
             group.create_task(context.sessions.run()),
             group.create_task(context.preview.ports.watch()),
             group.create_task(context.doctor.run()),
+            group.create_task(context.manifest_follower.run()),
+            group.create_task(context.tour.run()),
             group.create_task(services.slots.run()),
             group.create_task(_run_engine(services)),
             group.create_task(archive_daily(services.timeline, services.manifest.retention.timeline)),
-            *(group.create_task(service.run()) for service in context.features),
+            group.create_task(context.features.run()),
         ]
         await services.computer_access.wait_for_link()
         yield

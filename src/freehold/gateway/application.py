@@ -13,6 +13,8 @@ from freehold.gateway.dispatch import add_dispatcher
 from freehold.gateway.error_handlers import add_error_handlers
 from freehold.gateway.guard import RequestGuard
 from freehold.gateway.preview.app import PreviewApp
+from freehold.gateway.preview.feature_site import FeatureSite
+from freehold.gateway.principal import SignatureVerifier
 from freehold.gateway.routes.agents import AgentRoutes
 from freehold.gateway.routes.approvals import ApprovalRoutes
 from freehold.gateway.routes.beads import BeadRoutes
@@ -32,13 +34,16 @@ from freehold.gateway.routes.pods import PodRoutes
 from freehold.gateway.routes.preview import PreviewRoutes
 from freehold.gateway.routes.probes import ProbeRoutes
 from freehold.gateway.routes.programs import ProgramRoutes
+from freehold.gateway.routes.providers import ProviderRoutes
 from freehold.gateway.routes.retention import RetentionRoutes
 from freehold.gateway.routes.runs import RunRoutes
 from freehold.gateway.routes.sessions import SessionRoutes
+from freehold.gateway.routes.settings import SettingsRoutes
 from freehold.gateway.routes.sign_in import SignInRoutes
 from freehold.gateway.routes.slots import SlotRoutes
 from freehold.gateway.routes.terminals import TerminalRoutes
 from freehold.gateway.routes.timeline import TimelineRoutes
+from freehold.gateway.routes.tour import TourRoutes
 from freehold.gateway.routing import add_routes, read_route_table
 from freehold.gateway.socket import SocketRoutes
 
@@ -51,7 +56,9 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     DeviceRoutes,
     TimelineRoutes,
     RetentionRoutes,
+    SettingsRoutes,
     EgressRoutes,
+    ProviderRoutes,
     ModelRoutes,
     SecretRoutes,
     HistoryRoutes,
@@ -62,6 +69,7 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     SessionRoutes,
     ApprovalRoutes,
     OfferRoutes,
+    TourRoutes,
     SlotRoutes,
     BeadRoutes,
     PodRoutes,
@@ -112,7 +120,8 @@ def build_routes(context: RouteContext) -> FastAPI:
 
 
 def _feature_routes() -> tuple[Callable[[RouteContext], object], ...]:
-    return tuple(load_reference(feature.routes) for feature in list_features() if feature.routes is not None)
+    found = (feature.routes for feature in list_features() if feature.routes is not None)
+    return tuple(load_reference(one) for routes in found for one in ((routes,) if isinstance(routes, str) else routes))
 
 
 def build_guard(context: RouteContext, addresses: SiteAddresses) -> RequestGuard:
@@ -128,5 +137,12 @@ def build_guard(context: RouteContext, addresses: SiteAddresses) -> RequestGuard
         tokens=services.tokens,
         connections=services.connections,
         tickets=context.tickets,
-        previews=PreviewApp(services, context.preview.hosts, context.preview.passes, addresses),
+        previews=PreviewApp(
+            services,
+            context.preview.hosts,
+            context.preview.passes,
+            addresses,
+            {one.site_name: one for one in context.features.list() if isinstance(one, FeatureSite)},
+        ),
+        signatures=next((one for one in context.features.list() if isinstance(one, SignatureVerifier)), None),
     )

@@ -9,7 +9,10 @@ from datetime import timedelta
 from freehold.computer import Computer
 from freehold.computer.contract.conventions import EGRESS_PORT, HOST_COMMANDS, MODEL_PORT
 from freehold.computer.library.tunnel import Tunnel, TunnelHandler
+from freehold.credentials.settings import read_credentials
+from freehold.egress.connections import LocalServers
 from freehold.egress.credentials import ProxyCredentials, read_credentials_key
+from freehold.egress.keyring import HostCredential, Keyring
 from freehold.egress.models import ModelGateway, read_limits, read_providers
 from freehold.egress.service import EgressService, EgressSettings, EgressStatus
 from freehold.egress.vault import Vault
@@ -32,9 +35,11 @@ class ComputerAccess:
 
     def __init__(self, home: Home, manifest: Manifest, timeline: Timeline) -> None:
         self._home = home
-        self._settings = EgressSettings(manifest.egress.mode, tuple(manifest.egress.allow), tuple(manifest.egress.deny))
+        self._settings = _egress_settings(manifest)
         self._timeline = timeline
         self.vault = Vault(home.vault)
+        self._credentials: tuple[HostCredential, ...] = read_credentials(manifest)
+        self.keyring = Keyring(self.vault, home.vault, home.agents)
         providers, overall = read_providers(manifest.models), read_limits(manifest.budget)
         kept = timedelta(seconds=manifest.retention.usage)
         self.models = ModelGateway(timeline, providers, self.vault, os.environ, overall=overall, roll_up_after=kept)
@@ -87,23 +92,38 @@ class ComputerAccess:
             raise FreeholdError("egress.not-running", "Egress has not started", hint="Try again in a moment")
         return self._egress
 
+    async def apply_manifest(self, manifest: Manifest) -> None:
+        """Use these models, budgets and egress rules from now on."""
+        self._settings = _egress_settings(manifest)
+        self._credentials = read_credentials(manifest)
+        if self._egress is not None:
+            await self.keyring.set_credentials(self._credentials)
+            await self._egress.set_settings(self._settings)
+        await self.models.set_providers(read_providers(manifest.models), read_limits(manifest.budget))
+
     async def run(self) -> None:
         """Until cancelled."""
         async with AsyncExitStack() as stack:
             key = await asyncio.to_thread(read_credentials_key, self._home.vault)
-            egress = EgressService(self._timeline, self._settings, credentials=ProxyCredentials(key))
+            await self.keyring.set_credentials(self._credentials)
+            egress = EgressService(
+                self._timeline, self._settings, credentials=ProxyCredentials(key), keyring=self.keyring
+            )
             self._egress = await stack.enter_async_context(egress)
             await stack.enter_async_context(self.models)
             self._started.set()
-            self.port_handlers[EGRESS_PORT] = self._handle_egress
+            self.port_handlers[EGRESS_PORT] = self.handle_egress
             self.port_handlers[MODEL_PORT] = self.models.handle
             await self._main.run()
 
-    async def _handle_egress(self, stream: Tunnel) -> None:
+    async def handle_egress(
+        self, stream: Tunnel, *, session: str | None = None, local_servers: LocalServers | None = None
+    ) -> None:
+        """One connection from inside. `session`: it comes from a computer that belongs to this session alone."""
         if self.is_network_closed and self.models.stopped is not None:
             await stream.close()
         else:
-            await self.egress.handle(stream)
+            await self.egress.handle(stream, session=session, local_servers=local_servers)
 
     async def wait_for_link(self) -> None:
         """Return when the link is made, or after a timeout. Returns at once when there is no computer."""
@@ -134,6 +154,10 @@ class ComputerAccess:
         if not await self._main.wait_linked():
             return ProbeResult("starting")
         return _answer(self.egress.status().mode)
+
+
+def _egress_settings(manifest: Manifest) -> EgressSettings:
+    return EgressSettings(manifest.egress.mode, tuple(manifest.egress.allow), tuple(manifest.egress.deny))
 
 
 def _answer(mode: str) -> ProbeResult | None:

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from freehold.gateway.routing import ConnectionKind
+from freehold.gateway.route_scope import ConnectionKind
 from freehold.identity.sign_ins import SignIn, SignIns
 from freehold.identity.tokens import ApiToken, ApiTokens
 

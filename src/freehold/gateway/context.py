@@ -1,12 +1,14 @@
 """What the groups of routes get at construction."""
 
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from freehold.agents.sessions.service import SessionService
-from freehold.features import FeatureService, list_features, load_reference
+from freehold.agents.tour import Tour
+from freehold.features import list_features
 from freehold.gateway.doctor_runner import DoctorRunner
 from freehold.gateway.download_tickets import DownloadTickets
+from freehold.gateway.feature_services import FS, FeatureServices
+from freehold.gateway.manifest_follower import ManifestFollower
 from freehold.gateway.preview.hosts import PreviewHosts
 from freehold.gateway.preview.listeners import PortMonitor
 from freehold.gateway.preview.passes import PreviewPasses, read_key
@@ -15,8 +17,7 @@ from freehold.gateway.session_service import open_session_service
 from freehold.gateway.sign_in import SignInService
 from freehold.gateway.topic_publisher import TopicPublisher
 from freehold.gateway.topics import Topic
-
-FS = TypeVar("FS", bound=FeatureService)
+from freehold.mcp.servers import McpServers
 
 
 @dataclass(frozen=True)
@@ -39,22 +40,25 @@ class RouteContext:
     tickets: DownloadTickets
     preview: PreviewParts
     sessions: SessionService
-    features: list[FeatureService] = field(default_factory=list)
-    """The services of features. The application runs them."""
+    manifest_follower: ManifestFollower
+    tour: Tour
+    mcp: McpServers
+    features: FeatureServices = field(init=False)
+    """The application runs them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", FeatureServices(self, list_features()))
 
     def service(self, kind: type[FS]) -> FS:
         """The service of a feature, by its class."""
-        for service in self.features:
-            if isinstance(service, kind):
-                return service
-        raise LookupError(f"no feature declares {kind.__name__}")
+        return self.features.find(kind)
 
 
 def make_context(services: Services, publisher: TopicPublisher) -> RouteContext:
     """Nothing runs yet: the application's lifespan starts what has a `run` method."""
     topics = publisher.topics
     preview = PreviewParts(
-        PreviewHosts(services.manifest),
+        PreviewHosts(services.manifest, [feature.name for feature in list_features() if feature.has_site]),
         PreviewPasses(read_key(services.home), services.sign_ins, services.tokens),
         PortMonitor(
             lambda: services.computer,
@@ -62,16 +66,16 @@ def make_context(services: Services, publisher: TopicPublisher) -> RouteContext:
             topics.add(Topic("ports", kept=20)),
         ),
     )
-    context = RouteContext(
+    sessions, mcp = open_session_service(services, publisher, preview.ports, preview.hosts)
+    return RouteContext(
         services=services,
         publisher=publisher,
         doctor=DoctorRunner(services.home, services.timeline, topics.add(Topic("doctor", kept=200))),
         sign_in=SignInService(services),
         tickets=DownloadTickets(services.sign_ins),
         preview=preview,
-        sessions=open_session_service(services, publisher, preview.ports, preview.hosts),
+        sessions=sessions,
+        mcp=mcp,
+        manifest_follower=ManifestFollower(services.current, services.computer_access),
+        tour=Tour(services.models, sessions, services.home.workspace),
     )
-    for feature in list_features():
-        if feature.service is not None:
-            context.features.append(load_reference(feature.service)(context))
-    return context

@@ -1,11 +1,12 @@
 """Leaves out the words of conversations in what a token sees that may not read conversations (scope `prompt`)."""
 
 from collections.abc import Mapping
-from typing import Any
-
-from starlette.requests import Request
+from typing import TYPE_CHECKING, Any
 
 from freehold.gateway.principal import principal_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 _FAMILIES = frozenset(("turn", "tool", "approval", "session", "ssh", "policy", "channels"))
 """Timeline events with words of the owner, of an agent, or commands."""
@@ -18,7 +19,7 @@ _RESTORES = frozenset(("undo", "redo", "restore", "revert"))
 """Kinds of history entries whose reason Freehold writes."""
 
 
-def may_read_words(request: Request) -> bool:
+def may_read_words(request: "Request") -> bool:
     return principal_of(request.scope).has_scope("prompt")
 
 

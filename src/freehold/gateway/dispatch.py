@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from freehold.gateway.route_scope import ROUTE_KEY
 from freehold.gateway.routing import DeferredRoute
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-ROUTE_KEY = "freehold.route"
 
 
 class RouteDispatcher:

@@ -16,6 +16,7 @@ from freehold.doctor import (
     DoctorFailed,
     DoctorProcess,
     DoctorStarted,
+    ExceptionTried,
     IsolationFound,
 )
 from freehold.strict_json import encode
@@ -34,6 +35,7 @@ class DoctorRun:
     started: DoctorStarted | None = None
     isolation: Isolation | None = None
     attempts: list[Verdict] = field(default_factory=list)
+    exceptions: list[ExceptionTried] = field(default_factory=list)
     ok: bool = False
     stopped_by: str | None = None
 
@@ -65,6 +67,8 @@ class DoctorRun:
                 self.isolation = event.isolation
             case AttemptEnded():
                 self.attempts.append(event.verdict)
+            case ExceptionTried():
+                self.exceptions.append(event)
             case DoctorEnded():
                 self.ok = event.ok
 
@@ -83,4 +87,5 @@ class DoctorRun:
             "manifest_errors": list(started.manifest_errors),
             "isolation": encode(self.isolation),
             "attempts": encode(self.attempts),
+            "exceptions": encode(self.exceptions),
         }

@@ -1,5 +1,7 @@
 """Answers every failure of a route in the one shape of `freehold.gateway.error_responses`."""
 
+from collections.abc import Mapping
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -7,7 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from freehold.errors import FreeholdError, kind_of_status
-from freehold.gateway.error_responses import BodyTooLarge, RateLimited, body_too_large, wait_seconds
+from freehold.gateway.error_responses import RateLimited, body_too_large, wait_seconds
+from freehold.gateway.guard import BodyTooLarge
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -26,7 +29,7 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def answer_invalid_request(_request: Request, error: RequestValidationError) -> JSONResponse:
         places = "; ".join(
-            f"{_field_path(problem['type'], problem['loc'])}: {problem['type'].replace('_', ' ')}"
+            f"{_field_path(problem['type'], problem['loc'])}: {_reason(problem['type'], problem.get('ctx'))}"
             for problem in error.errors()[:10]
         )
         return _answer(FreeholdError("request.invalid", f"The request is not valid: {places}"))
@@ -53,6 +56,16 @@ def _field_path(kind: str, location: tuple[str | int, ...]) -> str:
     """The path to the invalid field. The name of an unknown field is left out: it may be a secret."""
     parts = list(location[1:-1] if kind == "extra_forbidden" else location[1:])
     return ".".join(str(part) for part in parts if isinstance(part, int) or part.isidentifier()) or "body"
+
+
+def _reason(kind: str, limits: Mapping[str, object] | None) -> str:
+    """What is wrong with a field, in words."""
+    most = limits.get("max_length") if limits is not None else None
+    if kind == "string_too_long" and isinstance(most, int):
+        return f"more than {most:,} characters"
+    if kind == "too_long" and isinstance(most, int):
+        return f"more than {most:,} items"
+    return kind.replace("_", " ")
 
 
 def _answer(error: FreeholdError, headers: dict[str, str] | None = None) -> JSONResponse:

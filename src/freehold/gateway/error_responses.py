@@ -4,9 +4,10 @@ import json
 import math
 from dataclasses import dataclass
 
-from starlette.exceptions import HTTPException
+from starlette.types import Scope, Send
 
 from freehold.errors import FreeholdError
+from freehold.gateway.security_headers import SecurityHeaders
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,6 @@ class RateLimited(FreeholdError):
         self.wait = wait
 
 
-class BodyTooLarge(HTTPException):
-    """Raised while a body is read. It is an HTTPException because the framework wraps every other exception."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(413)
-        self.limit = limit
-
-
 def rate_limited(wait: float) -> ErrorResponse:
     seconds = str(wait_seconds(wait))
     error = FreeholdError("gateway.too-many", "Too many requests", hint=f"Wait {seconds} s and try again")
@@ -77,3 +70,22 @@ def unexpected_error(error_id: str) -> ErrorResponse:
 def wait_seconds(wait: float) -> int:
     """What `Retry-After` says: whole seconds, at least one."""
     return max(1, math.ceil(wait))
+
+
+async def refuse(refusal: ErrorResponse, security_headers: SecurityHeaders, scope: Scope, send: Send) -> None:
+    """Answer a request or a socket that was not accepted with an error."""
+    prefix = "http.response"
+    if scope["type"] == "websocket":
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 4000 + refusal.status, "reason": refusal.error.code})
+            return
+        prefix = "websocket.http.response"
+    body = refusal.encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *refusal.headers,
+        *security_headers.for_data,
+    ]
+    await send({"type": f"{prefix}.start", "status": refusal.status, "headers": headers})
+    await send({"type": f"{prefix}.body", "body": body})

@@ -5,16 +5,16 @@ of its memory. Until somebody comes, only the keeper's probe is answered.
 """
 
 import asyncio
+import traceback
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from freehold.gateway.addresses import SiteAddresses
-from freehold.gateway.error_responses import unexpected_error
-from freehold.gateway.guard import PLAIN, refuse
+from freehold.gateway.error_responses import refuse, unexpected_error
+from freehold.gateway.security_headers import PLAIN
 from freehold.observe.logs import log_unexpected
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ class FrontDoor:
         self.addresses = addresses
         self._probe_hosts = {host.encode() for host, origin in addresses.origins.items() if origin.startswith("http:")}
         self._load = load
-        self._lifespan = Router(lifespan=lifespan)
+        self._lifespan = lifespan
         self._guard: RequestGuard | None = None
         self._loading: asyncio.Future[RequestGuard] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._lifespan(scope, receive, send)
+            await self._live(receive, send)
             return
         if self._guard is None and self._is_probe(scope):
             await _answer_probe(send)
@@ -54,6 +54,21 @@ class FrontDoor:
             await refuse(unexpected_error(log_unexpected(error, "the routes cannot be loaded")), PLAIN, scope, send)
             return
         await guard(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """The lifespan of the application: the server says when it begins and ends, and is told of a failure."""
+        has_started = False
+        await receive()
+        try:
+            async with self._lifespan(self):
+                has_started = True
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except BaseException:
+            word = "shutdown" if has_started else "startup"
+            await send({"type": f"lifespan.{word}.failed", "message": traceback.format_exc()})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def load(self) -> "RequestGuard":
         """The guard with everything behind it. Requests that come meanwhile wait for the same one."""

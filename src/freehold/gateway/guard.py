@@ -4,11 +4,15 @@ It checks the scope of every route before the application sees the request, so a
 """
 
 import asyncio
+import hashlib
+import hmac
+import time
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
@@ -17,22 +21,22 @@ from freehold.errors import FreeholdError
 from freehold.gateway.addresses import SiteAddresses, rate_limit_key, read_headers
 from freehold.gateway.browser_key import SUBPROTOCOL, offers_key, read_key
 from freehold.gateway.connections import OpenConnection, OpenConnections
-from freehold.gateway.dispatch import ROUTE_KEY
 from freehold.gateway.download_tickets import TICKET, DownloadTickets
 from freehold.gateway.error_responses import (
     NOT_FOUND,
     NOT_SIGNED_IN,
-    BodyTooLarge,
     ErrorResponse,
     body_too_large,
     rate_limited,
+    refuse,
     unexpected_error,
 )
 from freehold.gateway.page import render_error_page
-from freehold.gateway.principal import Principal, missing_scope
+from freehold.gateway.principal import Principal, RequestSignature, SignatureVerifier, missing_scope
 from freehold.gateway.rate_limit import RateLimit
+from freehold.gateway.route_scope import ROUTE_KEY
 from freehold.gateway.routing import RouteTable, ScopedRoute
-from freehold.gateway.security_headers import SecurityHeaders
+from freehold.gateway.security_headers import PLAIN, SecurityHeaders
 from freehold.identity.sign_ins import COOKIE_OF_0_1, SignIns
 from freehold.identity.tokens import ApiTokens
 from freehold.observe.logs import log_unexpected
@@ -44,7 +48,6 @@ ANONYMOUS_REQUEST_TIMEOUT = 60.0
 SIGNED_OUT = 4401
 BROKEN = 1011
 
-PLAIN = SecurityHeaders(https=False)
 
 WRONG_HOST = ErrorResponse(
     FreeholdError(
@@ -63,7 +66,18 @@ WRONG_ORIGIN = ErrorResponse(
         hint="Open the control center at its own address",
     )
 )
+WRONG_BODY = ErrorResponse(
+    FreeholdError("request.bad-signature", "The body of the request is not the one that was signed")
+)
 TOO_SLOW = ErrorResponse(FreeholdError("gateway.too-slow", "The request took too long"))
+
+
+class BodyTooLarge(HTTPException):
+    """Raised while a body is read. It is an HTTPException because the framework wraps every other exception."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(413)
+        self.limit = limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,7 @@ class RequestGuard:
         connections: OpenConnections,
         tickets: DownloadTickets | None = None,
         previews: PreviewHandler | None = None,
+        signatures: SignatureVerifier | None = None,
         anonymous_limit: RateLimit | None = None,
         owner_limit: RateLimit | None = None,
     ) -> None:
@@ -115,6 +130,7 @@ class RequestGuard:
         self._connections = connections
         self._tickets = tickets
         self._previews = previews
+        self._signatures = signatures
         self._anonymous_limit = anonymous_limit or RateLimit(rate=20, burst=200)
         self._owner_limit = owner_limit or RateLimit(rate=2_000, burst=10_000)
         self._sites = {
@@ -193,7 +209,13 @@ class RequestGuard:
         acts = kind == "websocket" or method not in SAFE
         if not _is_own_origin(headers, site.origin, is_page=key is not None, acts=acts, path=path):
             return WRONG_ORIGIN
-        principal = self._identify(headers, key, caller)
+        try:
+            principal = self._identify(headers, key, caller) or self._read_signature(scope, site, headers, caller)
+        except FreeholdError as error:
+            wait = self._anonymous_limit.wait(rate_limit_key(caller))
+            # Another Freehold whose clock is wrong learns the time from here.
+            now = (b"freehold-time", str(int(time.time())).encode())
+            return rate_limited(wait) if wait > 0 else ErrorResponse(error, (now,))
         if site.has_pages and method == "GET" and kind == "http" and b"authorization" not in headers:
             principal = self._redeem_ticket(scope, principal)
         is_known = principal.sign_in is not None or principal.token is not None
@@ -210,12 +232,23 @@ class RequestGuard:
             return body_too_large(route.max_body)
         return principal, route
 
-    def _identify(self, headers: Mapping[bytes, bytes], key: str | None, caller: str) -> Principal:
+    def _read_signature(self, scope: Scope, site: _Site, headers: Mapping[bytes, bytes], caller: str) -> Principal:
+        """Another Freehold, or nobody."""
+        scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
+        if self._signatures is None or scheme.lower() != b"nostr":
+            return Principal(address=caller)
+        target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+        url = (site.origin + target).decode("latin-1")
+        found = self._signatures.verify(value, scope.get("method", "GET"), url)
+        return Principal(token=None if found is None else found.token, address=caller, signature=found)
+
+    def _identify(self, headers: Mapping[bytes, bytes], key: str | None, caller: str) -> Principal | None:
+        """The owner's browser or a token; None when the request has neither, or one that is not valid."""
         if key is not None:
             return Principal(sign_in=self._sign_ins.verify(key), address=caller)
         scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
         token = self._tokens.verify(bearer.decode("latin-1")) if scheme.lower() == b"bearer" else None
-        return Principal(token=token, address=caller)
+        return None if token is None else Principal(token=token, address=caller)
 
     def _redeem_ticket(self, scope: Scope, nobody: Principal) -> Principal:
         query: bytes = scope["query_string"]
@@ -265,9 +298,13 @@ class RequestGuard:
 
         if scope["method"] == "HEAD":  # handled as GET; the server omits the body
             scope = {**scope, "method": "GET"}
-        elif scope["method"] not in SAFE:
-            receive = _limit_body(receive, route.max_body)
-        running = self._app(scope, receive, send_with_headers)
+        signature: RequestSignature | None = scope["state"]["principal"].signature
+        if signature is None:
+            if scope["method"] not in SAFE:
+                receive = _limit_body(receive, route.max_body)
+            running = self._app(scope, receive, send_with_headers)
+        else:
+            running = self._pass_signed(signature.body, route.max_body, scope, receive, send_with_headers)
         if connection.sign_in is None and connection.token is None:
             running = _with_timeout(running)
         try:
@@ -277,12 +314,28 @@ class RequestGuard:
             refusal = NOT_SIGNED_IN
         except _TooSlow:
             refusal = TOO_SLOW
+        except _Refused as refused:
+            refusal = refused.response
         except Exception as error:
             refusal = unexpected_error(log_unexpected(error, method=scope["method"], path=route.path))
         else:
             return
         if not started:
             await refuse(refusal, security_headers, scope, send)
+
+    async def _pass_signed(self, digest: str, max_body: int, scope: Scope, receive: Receive, send: Send) -> None:
+        """The whole body is read before the application sees any of it: its signature covers no other."""
+        parts: list[bytes] = []
+        await _with_timeout(_read_body(receive, max_body, parts))
+        body = b"".join(parts)
+        if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), digest):
+            raise _Refused(WRONG_BODY)
+        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_again() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self._app(scope, receive_again, send)
 
     async def _pass_socket(
         self,
@@ -360,6 +413,12 @@ class _TooSlow(Exception):
     pass
 
 
+class _Refused(Exception):
+    def __init__(self, response: ErrorResponse) -> None:
+        super().__init__(response.error.code)
+        self.response = response
+
+
 async def _with_timeout(running: Awaitable[None]) -> None:
     deadline = asyncio.timeout(ANONYMOUS_REQUEST_TIMEOUT)
     try:
@@ -385,6 +444,21 @@ def _is_disconnect(error: BaseException) -> bool:
     return isinstance(error, WebSocketDisconnect)
 
 
+async def _read_body(receive: Receive, limit: int, parts: list[bytes]) -> None:
+    """All of it, into `parts`. One that was cut off ends early, and has another digest."""
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise _Refused(body_too_large(limit))
+        if not message.get("more_body", False):
+            return
+
+
 def _limit_body(receive: Receive, limit: int) -> Receive:
     """Limits the body while it is read: a chunked body has no length to check before."""
     left = limit
@@ -399,22 +473,3 @@ def _limit_body(receive: Receive, limit: int) -> Receive:
         return message
 
     return receive_counted
-
-
-async def refuse(refusal: ErrorResponse, security_headers: SecurityHeaders, scope: Scope, send: Send) -> None:
-    """Answer a request or a socket that was not accepted with an error."""
-    prefix = "http.response"
-    if scope["type"] == "websocket":
-        if "websocket.http.response" not in scope.get("extensions", {}):
-            await send({"type": "websocket.close", "code": 4000 + refusal.status, "reason": refusal.error.code})
-            return
-        prefix = "websocket.http.response"
-    body = refusal.encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *refusal.headers,
-        *security_headers.for_data,
-    ]
-    await send({"type": f"{prefix}.start", "status": refusal.status, "headers": headers})
-    await send({"type": f"{prefix}.body", "body": body})

@@ -1,15 +1,18 @@
 """The health components of the gateway. Every state comes from a probe, never from the configuration."""
 
 import asyncio
+from collections.abc import Callable
 
+from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
-from freehold.features import list_features, load_reference
+from freehold.features import Feature, list_features, load_reference
+from freehold.gateway.feature_work import has_work
 from freehold.gateway.services import Services
 from freehold.history.calls import GetHistoryStatus
 from freehold.home import Home
 from freehold.keeper.calls import GetKeeperStatus, ProgramStatus
 from freehold.keeper.seal import Seal, read_seal
-from freehold.observe.probes import ComponentProbe, HealthMonitor, ProbeResult, StateChangeHandler
+from freehold.observe.probes import ComponentProbe, HealthMonitor, Probe, ProbeResult, StateChangeHandler
 from freehold.slots.host import read_section
 
 SLOT_TIMEOUT = 8.0
@@ -57,7 +60,7 @@ def make_health_monitor(services: Services, changed: StateChangeHandler) -> Heal
         ComponentProbe("computer", services.computer_access.probe_computer),
         ComponentProbe("egress", services.computer_access.probe_egress, required=False),
         *(
-            ComponentProbe(feature.name, load_reference(feature.health)(services), required=False)
+            ComponentProbe(feature.name, _make_probe(feature, services), required=_is_required(services, feature.name))
             for feature in list_features()
             if feature.health is not None
         ),
@@ -65,13 +68,41 @@ def make_health_monitor(services: Services, changed: StateChangeHandler) -> Heal
             ComponentProbe(
                 f"slot.{slot.name}",
                 slot.probe,
-                required=read_section(services.manifest, slot.contract.name).required,
+                required=read_section(services.manifest, slot.name).required,
                 timeout=SLOT_TIMEOUT,
             )
             for slot in services.slots.list()
+            if slot.implementation != "off"
         ),
     ]
     return HealthMonitor(components, on_change=changed)
+
+
+def _make_probe(feature: Feature, services: Services) -> Probe:
+    """Loaded at once, or when the feature has something to do."""
+    assert feature.health is not None  # the others have no component
+    reference = feature.health
+    make: Callable[[Services], Probe]
+    if feature.work is None:
+        make = load_reference(reference)
+        return make(services)
+    probe: Probe | None = None
+
+    async def probe_later() -> ProbeResult | None:
+        nonlocal probe
+        if probe is None:
+            if not await run_blocking(has_work, feature, services):
+                return ProbeResult("off")
+            make = load_reference(reference)
+            probe = make(services)
+        return await probe()
+
+    return probe_later
+
+
+def _is_required(services: Services, feature: str) -> bool:
+    """A feature holds back readiness only when its section of the manifest says so."""
+    return bool(getattr(getattr(services.manifest, feature), "required", False))
 
 
 async def list_programs(services: Services) -> list[ProgramStatus]:

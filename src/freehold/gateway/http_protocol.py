@@ -1,18 +1,14 @@
-"""The server's HTTP and WebSocket protocols. What they refuse themselves is answered in the one shape of errors."""
+"""The server's HTTP protocol. What it refuses itself is answered in the one shape of errors."""
 
 import asyncio
 from functools import partial
 from typing import Any, cast
 
-from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.datastructures import Headers
-from websockets.http11 import Request, Response
 
-from freehold.errors import FreeholdError, kind_of_status
+from freehold.errors import FreeholdError
 from freehold.gateway.error_responses import ErrorResponse
-from freehold.gateway.security_headers import SecurityHeaders
+from freehold.gateway.security_headers import PLAIN
 
 MAX_CONNECTIONS = 4096
 MAX_ADDRESS = 65_535
@@ -23,9 +19,6 @@ HEAD_TIMEOUT = 30.0
 # The WebSocket library accepts no more, and says so in its own words.
 MAX_SOCKET_LINE = 8_000
 MAX_SOCKET_HEADERS = 120
-
-_MESSAGE_LIMIT = "freehold.message-limit"
-_DATA = SecurityHeaders(https=False).for_data
 
 INVALID = ErrorResponse(FreeholdError("request.malformed", "The request is not valid HTTP", hint="Send HTTP/1.1"))
 LONG_ADDRESS = ErrorResponse(
@@ -133,50 +126,23 @@ class ServerHttp(HttpToolsProtocol):
             is_free = cycle.disconnected = True
         if is_free:
             body = refusal.encode()
-            lines = [name + b": " + value + b"\r\n" for name, value in _headers(refusal, body)]
+            lines = [name + b": " + value + b"\r\n" for name, value in refusal_headers(refusal, body)]
             self.transport.write(b"".join((STATUS_LINE[refusal.status], *lines, b"\r\n", body)))
         self.transport.close()
 
 
-class ServerWebSocket(WebSocketsSansIOProtocol):
-    """A route may raise the message limit of one socket. A refused handshake is answered in JSON."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.conn.reject = _reject_handshake  # type: ignore[method-assign]
-
-    def handle_connect(self, event: Request) -> None:
-        super().handle_connect(event)
-        if not self.close_sent:  # otherwise the handshake was refused and there is no scope
-            self.scope["extensions"][_MESSAGE_LIMIT] = {"set": self._set_message_limit}
-
-    def _set_message_limit(self, limit: int) -> None:
-        self.conn.max_message_size = limit
-
-
-def raise_message_limit(scope: Scope, limit: int) -> None:
-    """Set the size limit of messages on this socket, in bytes. Does nothing under another server."""
-    extension = scope.get("extensions", {}).get(_MESSAGE_LIMIT)
-    if extension is not None:
-        extension["set"](limit)
-
-
-def _headers(refusal: ErrorResponse, body: bytes) -> list[tuple[bytes, bytes]]:
+def refusal_headers(refusal: ErrorResponse, body: bytes) -> list[tuple[bytes, bytes]]:
     length = str(len(body)).encode()
-    return [(b"content-type", b"application/json"), (b"content-length", length), *_DATA, (b"connection", b"close")]
+    return [
+        (b"content-type", b"application/json"),
+        (b"content-length", length),
+        *PLAIN.for_data,
+        (b"connection", b"close"),
+    ]
 
 
 async def _send_failure(cycle: RequestResponseCycle) -> None:
     """The application raised an error past the guard. The server logs it."""
     body = FAILED.encode()
-    await cycle.send({"type": "http.response.start", "status": FAILED.status, "headers": _headers(FAILED, body)})
+    await cycle.send({"type": "http.response.start", "status": FAILED.status, "headers": refusal_headers(FAILED, body)})
     await cycle.send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-def _reject_handshake(status: int, text: str) -> Response:
-    error = FreeholdError(
-        "request.malformed", "This is not a WebSocket handshake", kind=kind_of_status(int(status)).name
-    )
-    body = ErrorResponse(error).encode()
-    headers = [(name.decode(), value.decode()) for name, value in _headers(INVALID, body)]
-    return Response(int(status), "Refused", Headers(headers), body)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import get_args
 
@@ -10,8 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from freehold import __version__
 from freehold.errors import FreeholdError
 from freehold.features import list_features, load_reference
-from freehold.gateway.dispatch import ROUTE_KEY
 from freehold.gateway.health import find_seal
+from freehold.gateway.route_scope import ROUTE_KEY
 from freehold.gateway.services import Services
 from freehold.keeper.calls import GetKeeperStatus, KeeperStatus, ProgramState
 from freehold.observe.metrics import MetricsRegistry, registry
@@ -94,13 +95,16 @@ class GatewayMetrics:
         self._memory = metrics.gauge("freehold_program_resident_bytes", "Memory of each program.", ["program"])
         self._usage = metrics.gauge("freehold_computer_usage", "What the computer uses, by limit.", ["of"])
         self._events = metrics.counter("freehold_timeline_events_total", "Entries of the timeline.")
-        self._refresh_features = [
-            load_reference(feature.metrics)(metrics, services)
-            for feature in list_features()
-            if feature.metrics is not None
-        ]
+        self._metrics = metrics
+        self._refresh_features: list[Callable[[], Awaitable[None]]] | None = None
 
     async def refresh(self) -> None:
+        if self._refresh_features is None:  # loaded by the first scrape
+            self._refresh_features = [
+                load_reference(feature.metrics)(self._metrics, self._services)
+                for feature in list_features()
+                if feature.metrics is not None
+            ]
         for refresh in self._refresh_features:
             await refresh()
         self._ready.set(find_seal(self._services.home) is not None and not self._health.not_ready)

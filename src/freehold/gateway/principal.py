@@ -2,21 +2,47 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from freehold.errors import FreeholdError
-from freehold.gateway.routing import RouteScope
+from freehold.gateway.route_scope import RouteScope
 from freehold.identity.sign_ins import SignIn
 from freehold.identity.tokens import ApiToken
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSignature:
+    """A request that another Freehold has signed. `token` says what it may do, and ends when it is revoked.
+
+    `signer` is its public key, and `body` the SHA-256 of the only body that the signature covers, in hex digits.
+    """
+
+    token: ApiToken
+    signer: str
+    body: str
+
+
+@runtime_checkable
+class SignatureVerifier(Protocol):
+    """Knows the keys of other Freeholds."""
+
+    def verify(self, header: bytes, method: str, url: str) -> RequestSignature | None:
+        """None when nobody signed it who is known. Raises FreeholdError when a known key has signed something else.
+
+        Does not block. `header` is what follows `Nostr` in the header Authorization.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
-    """The owner's browser, one of the owner's API tokens, or nobody (on routes that are open to anyone)."""
+    """The owner's browser, one of the owner's API tokens, another Freehold, or nobody (on routes open to anyone)."""
 
     sign_in: SignIn | None = None
     token: ApiToken | None = None
     address: str = ""
+    signature: RequestSignature | None = None
+    """Of another Freehold. `token` is then the one that it was given."""
 
     @property
     def who(self) -> str:

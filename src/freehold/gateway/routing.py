@@ -15,19 +15,14 @@ of its route. With a route without a scope, the gateway serves none.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
-from freehold.identity.tokens import Scope
+from freehold.gateway.route_scope import ConnectionKind, RouteScope
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-RouteScope = Literal["anyone", "browser"] | Scope
-"""`anyone` is open to the world. `browser` accepts a signed-in browser and no API token. Every other word is a scope,
-which a signed-in browser always has, and an API token has when it was created with it."""
-ConnectionKind = Literal["http", "websocket"]
 
 MAX_BODY = 8 * 1024 * 1024
 

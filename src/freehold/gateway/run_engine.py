@@ -5,6 +5,7 @@ import logging
 import secrets
 import stat
 from contextlib import suppress
+from dataclasses import replace
 
 from freehold.agents.catalogue.registry import choose_provider, find_agent
 from freehold.agents.sessions.self_running_files import describe_self_running
@@ -49,6 +50,12 @@ MAX_ASKING = 86_400.0
 """Seconds for which a run waits for one answer of the owner. It keeps a computer and a place of few."""
 MAX_REPORTS, REPORT_DELAY = 720, 5.0
 """How often the end of a run is told when it cannot be stored, and the seconds between."""
+MAX_MOVES = 3
+"""How often a run is begun again elsewhere because the machine of its computer was lost."""
+MOVED = (
+    "Freehold: {why}. Your computer was started again on another machine. The files in /workspace are as they were last "
+    "saved, and what was not saved is gone. Look at them, and go on with your task."
+)
 LIMITS = {"memory": 2 * 1024**3, "disk": 4 * 1024**3}
 
 log = logging.getLogger(__name__)
@@ -64,6 +71,7 @@ class SessionRunEngine:
         self._sessions: SessionService | None = None
         self._computers: dict[str, Computer] = {}
         self._permissions: dict[str, frozenset[str]] = {}
+        self._sessions_by_computer: dict[str, str] = {}
         self._ends: dict[str, tuple[asyncio.Event, list[str]]] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -78,6 +86,10 @@ class SessionRunEngine:
 
     def own_computer(self, session: str) -> Computer | None:
         return self._computers.get(session)
+
+    def list_sessions(self) -> dict[str, str]:
+        """The name of the computer of each run that has not ended → its session."""
+        return dict(self._sessions_by_computer)
 
     def permissions_of(self, session: str) -> frozenset[str] | None:
         """What the session of a run may do; None for any other session, which may do everything."""
@@ -118,6 +130,7 @@ class SessionRunEngine:
         assert self._group is not None  # `run` comes first
         self._ends[child.id] = (asyncio.Event(), [])
         self._permissions[child.session] = frozenset(child.permissions)
+        self._sessions_by_computer[PREFIX + child.id] = child.session
         self._group.create_task(self._live(child, report, is_over_budget))
 
     def end(self, id: str, reason: str) -> None:
@@ -145,7 +158,7 @@ class SessionRunEngine:
         await self._collect(id)
         found = await self._keeper.call(CompareChangeSet(PREFIX + id, MAX_SHOWN), timeout=COPY_TIMEOUT)
         conflicts = {one.path for one in found.conflicts}
-        return tuple(_describe_change(one, one.path in conflicts) for one in found.files), found.total
+        return tuple(describe_change(one, one.path in conflicts) for one in found.files), found.total
 
     async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:
         """One entry of history, so that it can be undone."""
@@ -161,7 +174,7 @@ class SessionRunEngine:
         try:
             await self._keeper.call(StopComputer(PREFIX + id), timeout=60)
         except FreeholdError as error:
-            if error.code != "computer.not-temporary":  # it has ended
+            if error.code not in ("computer.not-temporary", "computer.lost"):  # it has ended
                 raise
         return await self._collect(id)
 
@@ -179,6 +192,7 @@ class SessionRunEngine:
         finally:
             self._ends.pop(child.id, None)
             self._permissions.pop(child.session, None)
+            self._sessions_by_computer.pop(PREFIX + child.id, None)
         await self._tell_end(child, report, ChildReport(state=state, error=error))
 
     async def _tell_end(self, child: ChildSpec, report: Report, news: ChildReport) -> None:
@@ -202,13 +216,34 @@ class SessionRunEngine:
         except FreeholdError as error:
             await report(ChildReport(changes=ChangeCounts()))
             return "failed", error.message
-        try:
-            outcome = await self._use(name, child, report, is_over_budget)
-        except FreeholdError as error:
-            outcome = "failed", error.message
+        outcome = await self._use_or_move(name, child, report, is_over_budget)
         # When this fails, the copy stays as it is, and is collected by who looks at its changes.
         await report(ChildReport(changes=await self.salvage(child.id)))
         return outcome
+
+    async def _use_or_move(
+        self, name: str, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
+    ) -> tuple[RunState, str | None]:
+        """A run whose computer is lost with its machine goes on in another one, from the last files."""
+        for _ in range(MAX_MOVES):
+            try:
+                outcome = await self._use(name, child, report, is_over_budget)
+            except FreeholdError as error:
+                outcome = "failed", error.message
+            why = await self._find_loss(name) if outcome[0] == "failed" else None
+            if why is None:
+                return outcome
+            log.warning("a run moves: %s", why, extra={"run": child.id})
+            child = replace(child, prompt=MOVED.format(why=why))
+        return "failed", f"{why}, {MAX_MOVES} times"
+
+    async def _find_loss(self, name: str) -> str | None:
+        """Why its computer was lost, if it was. One that still runs is stopped."""
+        try:
+            await self._keeper.call(StopComputer(name), timeout=60)
+        except FreeholdError as error:
+            return error.message if error.code == "computer.lost" else None
+        return None
 
     async def _use(
         self, name: str, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
@@ -301,7 +336,8 @@ class SessionRunEngine:
         return "The agent failed" if event is None else str(event.data.get("message", "The agent failed"))[:500]
 
 
-def _describe_change(one: FileDiffText, conflict: bool) -> RunChange:
+def describe_change(one: FileDiffText, conflict: bool) -> RunChange:
+    """A file of a change set as the owner is shown it."""
     path, mode, link = one.path.removeprefix(f"{WORKSPACE}/"), one.new_mode, None
     if mode is not None and stat.S_ISLNK(mode):
         lines = [line[1:] for line in one.text.splitlines() if line.startswith("+") and not line.startswith("+++ b/")]

@@ -30,7 +30,7 @@ _FOR_PAGES: tuple[Header, ...] = (
     *_FOR_DATA[1:],
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
-    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+    (b"permissions-policy", b"camera=(), microphone=(self), geolocation=()"),
 )
 # Only with https: browsers ignore it otherwise, and it would apply to other ports of the same machine.
 _STRICT_TRANSPORT: Header = (b"strict-transport-security", b"max-age=31536000")
@@ -54,3 +54,6 @@ class SecurityHeaders:
         if present.isdisjoint(_OURS):
             return [*headers, *ours]
         return [*headers, *(header for header in ours if header[0] not in present)]
+
+
+PLAIN = SecurityHeaders(https=False)

@@ -1,20 +1,25 @@
 """The settings of the HTTP server."""
 
+import asyncio
 import resource
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from freehold.connection_slots import ConnectionSlots, SlottedConnection, SlottedSocket
-from freehold.gateway.http_protocol import MAX_CONNECTIONS, ServerHttp, ServerWebSocket
+from freehold.connection_slots import ConnectionSlots, SlottedConnection
+from freehold.gateway.http_protocol import MAX_CONNECTIONS, ServerHttp
 
 # At a stop, running requests get this long to finish. The keeper's own deadline is longer.
 DRAIN_SECONDS = 5
 
 
-class _WebSocket(SlottedSocket, ServerWebSocket):
-    pass
+def _open_socket(**options: Any) -> asyncio.Protocol:
+    """The protocol of a WebSocket. Its library is loaded for the first one."""
+    from freehold.gateway.socket_protocol import ServerWebSocket
+
+    return ServerWebSocket(**options)
 
 
 def make_server_config(
@@ -32,7 +37,7 @@ def make_server_config(
         host=host,
         port=port,
         http=Http,
-        ws=_WebSocket,
+        ws=_open_socket,  # type: ignore[arg-type]  # the server only calls it
         ws_max_size=64 * 1024,
         ws_per_message_deflate=False,
         ws_ping_interval=20,

@@ -1,5 +1,6 @@
 """The databases and connections that the routes share, opened at the start and closed in order."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING
 from freehold.egress.models.embeddings import fetch_embeddings
 from freehold.gateway.computer_access import ComputerAccess
 from freehold.gateway.connections import OpenConnections
+from freehold.gateway.direct_messages import DirectMessageBox
+from freehold.gateway.feature_objects import FeatureObjects
 from freehold.home import Home
 from freehold.identity.sign_ins import SignIns, control_center_url
 from freehold.identity.tokens import ApiTokens
 from freehold.keeper.client import KeeperClient
 from freehold.manifest import LoadedManifest, Manifest
+from freehold.manifest.current import CurrentManifest
 from freehold.slots.host import SlotHost, make_place
 from freehold.timeline import Timeline
 
@@ -31,7 +35,7 @@ REVOCATION_CHECK_INTERVAL = 0.02
 @dataclass(frozen=True)
 class Services:
     home: Home
-    loaded: LoadedManifest
+    current: CurrentManifest
     timeline: Timeline
     sign_ins: SignIns
     tokens: ApiTokens
@@ -40,10 +44,17 @@ class Services:
     slots: SlotHost
     network: "NetworkOverrides | None" = None
     connections: OpenConnections = field(default_factory=OpenConnections)
+    direct_messages: DirectMessageBox = field(default_factory=DirectMessageBox)
+    feature_objects: FeatureObjects = field(default_factory=FeatureObjects)
+
+    @property
+    def loaded(self) -> LoadedManifest:
+        return self.current.loaded
 
     @property
     def manifest(self) -> Manifest:
-        return self.loaded.manifest
+        """The manifest in force now. See `CurrentManifest` for what changes while the gateway runs."""
+        return self.current.manifest
 
     @property
     def computer(self) -> "Computer":
@@ -93,4 +104,5 @@ def open_services(home: Home, loaded: LoadedManifest, network: "NetworkOverrides
         access = ComputerAccess(home, manifest, timeline)
         embed = partial(fetch_embeddings, access.models)
         slots = SlotHost(manifest, make_place(home, timeline, access.vault.get, embed))
-        yield Services(home, loaded, timeline, sessions, tokens, keeper, access, slots, network)
+        current = CurrentManifest(loaded, os.environ, home.root)
+        yield Services(home, current, timeline, sessions, tokens, keeper, access, slots, network)

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from freehold.gateway.routing import RouteScope
+from freehold.gateway.route_scope import RouteScope
 
 EncodedMessage = tuple[int, str]
 

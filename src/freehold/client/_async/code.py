@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Any, Literal
 
 from freehold.client._async.connection import AsyncConnection
+from freehold.client.code_value import read_value
 from freehold.client.models import CodeContextDeleted, CodeContextState, CodePart, CodeRun
 from freehold.client.problems import stream_error
 from freehold.client.topic_protocol import quote_segment
@@ -40,6 +41,13 @@ class AsyncCode:
         return await self._connection.post(
             "/v1/code/execute", CodeRun, {**body, "language": language, **_options(limits, grants)}
         )
+
+    async def evaluate(self, language: Language, code: str | bytes, **options: Any) -> Any:
+        """The value of the last expression: JSON, bytes, or a table as an object with `columns` and `rows`.
+
+        Raises if the code fails. Options as for `execute`.
+        """
+        return read_value(await self.execute(language, code, **options))
 
     async def execute_file(
         self,
@@ -111,6 +119,10 @@ class AsyncCode:
         """Run code with the variables of a context."""
         body = _describe(code, call, arguments, timeout, inputs, outputs)
         return await self._connection.post(f"{_address(identity)}/execute", CodeRun, body)
+
+    async def evaluate_in(self, identity: str, code: str | bytes, **options: Any) -> Any:
+        """As `evaluate`, with the variables of a context. Options as for `execute_in`."""
+        return read_value(await self.execute_in(identity, code, **options))
 
     async def stream_in(
         self,

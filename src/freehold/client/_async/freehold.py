@@ -3,6 +3,8 @@
 from types import TracebackType
 from typing import Self
 
+from freehold.client._async.agents import AsyncAgents
+from freehold.client._async.backup import AsyncBackup
 from freehold.client._async.beads import AsyncBeads
 from freehold.client._async.channels import AsyncChannels
 from freehold.client._async.code import AsyncCode
@@ -10,13 +12,20 @@ from freehold.client._async.connection import AsyncConnection
 from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
 from freehold.client._async.egress import AsyncEgress
 from freehold.client._async.events import AsyncEvents
+from freehold.client._async.files import AsyncFiles
+from freehold.client._async.fleet import AsyncFleet
 from freehold.client._async.history import AsyncHistory
+from freehold.client._async.host_credentials import AsyncCredentials
+from freehold.client._async.mcp import AsyncMcp
 from freehold.client._async.memory import AsyncMemory
+from freehold.client._async.mesh import AsyncMesh
+from freehold.client._async.models import AsyncModels
 from freehold.client._async.pods import AsyncPods
 from freehold.client._async.preview import AsyncPreview
 from freehold.client._async.routines import AsyncRoutines
 from freehold.client._async.runs import AsyncRuns
 from freehold.client._async.sessions import AsyncSessions
+from freehold.client._async.skills import AsyncSkills
 from freehold.client._async.ssh import AsyncSsh
 from freehold.client._async.timeline import AsyncTimeline
 from freehold.client._async.workflows import AsyncWorkflows
@@ -44,17 +53,26 @@ class AsyncFreehold:
         self.tokens = AsyncTokens(self._connection)
         self.timeline = AsyncTimeline(self._connection)
         self.egress = AsyncEgress(self._connection)
+        self.credentials = AsyncCredentials(self._connection)
+        self.files = AsyncFiles(self._connection)
         self.history = AsyncHistory(self._connection)
         self.preview = AsyncPreview(self._connection)
+        self.skills = AsyncSkills(self._connection)
         self.ssh = AsyncSsh(self._connection)
         self.code = AsyncCode(self._connection)
         self.channels = AsyncChannels(self._connection)
         self.sessions = AsyncSessions(self._connection)
+        self.agents = AsyncAgents(self._connection)
+        self.models = AsyncModels(self._connection)
         self.beads = AsyncBeads(self._connection)
+        self.mcp = AsyncMcp(self._connection)
         self.memory = AsyncMemory(self._connection)
         self.events = AsyncEvents(self._connection)
         self.pods = AsyncPods(self._connection)
         self.runs = AsyncRuns(self._connection)
+        self.backup = AsyncBackup(self._connection)
+        self.fleet = AsyncFleet(self._connection)
+        self.mesh = AsyncMesh(self._connection)
         self.routines = AsyncRoutines(self._connection)
         self.workflows = AsyncWorkflows(self._connection)
 

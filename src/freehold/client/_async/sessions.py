@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Sequence
 from freehold.client._async.connection import AsyncConnection
 from freehold.client.session_models import (
     AcceptedPrompt,
+    AgentOffer,
     Approval,
     ApprovalAnswer,
     SessionEvents,
     SessionInfo,
     SessionPage,
     SessionUpdate,
+    TourInfo,
     When,
 )
 from freehold.client.topic_protocol import quote_segment
@@ -81,9 +83,17 @@ class AsyncSession:
         """Stop the running turn and drop the prompts that wait."""
         return await self._connection.post(f"{self._path}/cancel", SessionInfo, {})
 
+    async def offer(self) -> AgentOffer:
+        """The modes, options and slash commands that the agent offered last, whether it runs or not."""
+        return await self._connection.get(f"{self._path}/offer", AgentOffer)
+
     async def set_option(self, name: str, value: str | bool) -> SessionInfo:
         """Set a mode, model or other option of the agent."""
         return await self._connection.post(f"{self._path}/options", SessionInfo, {"id": name, "value": value})
+
+    async def choose_model(self, model: str) -> SessionInfo:
+        """Use another model from the next prompt on: a provider, `provider/model`, or "" for the default."""
+        return await self._connection.patch(self._path, SessionInfo, {"model": model})
 
 
 class AsyncSessions:
@@ -91,11 +101,19 @@ class AsyncSessions:
         self._connection = connection
 
     async def open(
-        self, agent: str | None = None, *, title: str | None = None, model: str | None = None
+        self, agent: str | None = None, *, title: str | None = None, model: str | None = None, folder: str = ""
     ) -> AsyncSession:
-        """Start a session. Without `agent`, the default agent of the owner is used."""
-        body = {"agent": agent, "title": title, "model": model}
+        """Start a session. Without `agent`, the default agent of the owner is used.
+
+        `folder` is where the agent works: a folder of the workspace, such as a git worktree.
+        """
+        body = {"agent": agent, "title": title, "model": model, "folder": folder}
         return AsyncSession(self._connection, await self._connection.post("/v1/sessions", SessionInfo, body))
+
+    async def open_tour(self) -> tuple[AsyncSession, str]:
+        """A session with a script in the place of a model, and the prompt that begins the tour."""
+        opened = await self._connection.post("/v1/tour", TourInfo, {})
+        return await self.get(opened.session), opened.prompt
 
     async def get(self, session: str) -> AsyncSession:
         """An existing session."""

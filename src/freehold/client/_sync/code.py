@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any, Literal
 
 from freehold.client._sync.connection import SyncConnection
+from freehold.client.code_value import read_value
 from freehold.client.models import CodeContextDeleted, CodeContextState, CodePart, CodeRun
 from freehold.client.problems import stream_error
 from freehold.client.topic_protocol import quote_segment
@@ -41,6 +42,13 @@ class SyncCode:
         return self._connection.post(
             "/v1/code/execute", CodeRun, {**body, "language": language, **_options(limits, grants)}
         )
+
+    def evaluate(self, language: Language, code: str | bytes, **options: Any) -> Any:
+        """The value of the last expression: JSON, bytes, or a table as an object with `columns` and `rows`.
+
+        Raises if the code fails. Options as for `execute`.
+        """
+        return read_value(self.execute(language, code, **options))
 
     def execute_file(
         self,
@@ -111,6 +119,10 @@ class SyncCode:
         """Run code with the variables of a context."""
         body = _describe(code, call, arguments, timeout, inputs, outputs)
         return self._connection.post(f"{_address(identity)}/execute", CodeRun, body)
+
+    def evaluate_in(self, identity: str, code: str | bytes, **options: Any) -> Any:
+        """As `evaluate`, with the variables of a context. Options as for `execute_in`."""
+        return read_value(self.execute_in(identity, code, **options))
 
     def stream_in(
         self,

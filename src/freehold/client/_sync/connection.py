@@ -13,6 +13,7 @@ from freehold.client.delay import sleep
 from freehold.client.problems import connection_error, read_reply, unexpected_reply
 from freehold.client.stream_position import StreamPosition
 from freehold.client.topic_protocol import TopicMessage, TopicSubscription
+from freehold.tls_trust import trust_for
 
 T = TypeVar("T")
 STREAM_SILENCE = 60.0
@@ -27,7 +28,9 @@ class SyncConnection:
         self._timeout = timeout
         self._headers = {"authorization": f"Bearer {token}"}
         # No proxies or passwords from the environment.
-        self._http = httpx2.Client(base_url=url, headers=self._headers, timeout=timeout, trust_env=False)
+        self._http = httpx2.Client(
+            base_url=url, headers=self._headers, timeout=timeout, trust_env=False, verify=trust_for(url)
+        )
 
     def close(self) -> None:
         self._http.close()
@@ -35,11 +38,15 @@ class SyncConnection:
     def get(self, path: str, answer: type[T], query: Mapping[str, Any] | None = None) -> T:
         return self._request("GET", path, answer, query=query)
 
-    def post(self, path: str, answer: type[T], body: Mapping[str, Any]) -> T:
-        return self._request("POST", path, answer, body=body)
+    def post(self, path: str, answer: type[T], body: Mapping[str, Any], *, timeout: float | None = None) -> T:
+        """`timeout` in seconds, for what takes longer than other requests."""
+        return self._request("POST", path, answer, body=body, timeout=timeout)
 
     def patch(self, path: str, answer: type[T], body: Mapping[str, Any]) -> T:
         return self._request("PATCH", path, answer, body=body)
+
+    def put(self, path: str, answer: type[T], body: Mapping[str, Any]) -> T:
+        return self._request("PUT", path, answer, body=body)
 
     def delete(self, path: str, answer: type[T], query: Mapping[str, Any] | None = None) -> T:
         return self._request("DELETE", path, answer, query=query)
@@ -71,12 +78,14 @@ class SyncConnection:
         *,
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
     ) -> T:
         params = {name: value for name, value in (query or {}).items() if value is not None}
+        seconds = timeout or self._timeout
         try:
-            response = self._http.request(method, path, params=params, json=body)
+            response = self._http.request(method, path, params=params, json=body, timeout=seconds)
         except httpx2.TransportError as error:
-            raise connection_error(self.url, error, self._timeout) from error
+            raise connection_error(self.url, error, seconds) from error
         return self._read(response, answer)
 
     def _read(self, response: httpx2.Response, answer: type[T]) -> T:

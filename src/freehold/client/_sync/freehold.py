@@ -4,6 +4,8 @@
 from types import TracebackType
 from typing import Self
 
+from freehold.client._sync.agents import SyncAgents
+from freehold.client._sync.backup import SyncBackup
 from freehold.client._sync.beads import SyncBeads
 from freehold.client._sync.channels import SyncChannels
 from freehold.client._sync.code import SyncCode
@@ -11,13 +13,20 @@ from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
 from freehold.client._sync.egress import SyncEgress
 from freehold.client._sync.events import SyncEvents
+from freehold.client._sync.files import SyncFiles
+from freehold.client._sync.fleet import SyncFleet
 from freehold.client._sync.history import SyncHistory
+from freehold.client._sync.host_credentials import SyncCredentials
+from freehold.client._sync.mcp import SyncMcp
 from freehold.client._sync.memory import SyncMemory
+from freehold.client._sync.mesh import SyncMesh
+from freehold.client._sync.models import SyncModels
 from freehold.client._sync.pods import SyncPods
 from freehold.client._sync.preview import SyncPreview
 from freehold.client._sync.routines import SyncRoutines
 from freehold.client._sync.runs import SyncRuns
 from freehold.client._sync.sessions import SyncSessions
+from freehold.client._sync.skills import SyncSkills
 from freehold.client._sync.ssh import SyncSsh
 from freehold.client._sync.timeline import SyncTimeline
 from freehold.client._sync.workflows import SyncWorkflows
@@ -45,17 +54,26 @@ class SyncFreehold:
         self.tokens = SyncTokens(self._connection)
         self.timeline = SyncTimeline(self._connection)
         self.egress = SyncEgress(self._connection)
+        self.credentials = SyncCredentials(self._connection)
+        self.files = SyncFiles(self._connection)
         self.history = SyncHistory(self._connection)
         self.preview = SyncPreview(self._connection)
+        self.skills = SyncSkills(self._connection)
         self.ssh = SyncSsh(self._connection)
         self.code = SyncCode(self._connection)
         self.channels = SyncChannels(self._connection)
         self.sessions = SyncSessions(self._connection)
+        self.agents = SyncAgents(self._connection)
+        self.models = SyncModels(self._connection)
         self.beads = SyncBeads(self._connection)
+        self.mcp = SyncMcp(self._connection)
         self.memory = SyncMemory(self._connection)
         self.events = SyncEvents(self._connection)
         self.pods = SyncPods(self._connection)
         self.runs = SyncRuns(self._connection)
+        self.backup = SyncBackup(self._connection)
+        self.fleet = SyncFleet(self._connection)
+        self.mesh = SyncMesh(self._connection)
         self.routines = SyncRoutines(self._connection)
         self.workflows = SyncWorkflows(self._connection)
 

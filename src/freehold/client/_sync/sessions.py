@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from freehold.client._sync.connection import SyncConnection
 from freehold.client.session_models import (
     AcceptedPrompt,
+    AgentOffer,
     Approval,
     ApprovalAnswer,
     SessionEvents,
     SessionInfo,
     SessionPage,
     SessionUpdate,
+    TourInfo,
     When,
 )
 from freehold.client.topic_protocol import quote_segment
@@ -81,19 +83,37 @@ class SyncSession:
         """Stop the running turn and drop the prompts that wait."""
         return self._connection.post(f"{self._path}/cancel", SessionInfo, {})
 
+    def offer(self) -> AgentOffer:
+        """The modes, options and slash commands that the agent offered last, whether it runs or not."""
+        return self._connection.get(f"{self._path}/offer", AgentOffer)
+
     def set_option(self, name: str, value: str | bool) -> SessionInfo:
         """Set a mode, model or other option of the agent."""
         return self._connection.post(f"{self._path}/options", SessionInfo, {"id": name, "value": value})
+
+    def choose_model(self, model: str) -> SessionInfo:
+        """Use another model from the next prompt on: a provider, `provider/model`, or "" for the default."""
+        return self._connection.patch(self._path, SessionInfo, {"model": model})
 
 
 class SyncSessions:
     def __init__(self, connection: SyncConnection) -> None:
         self._connection = connection
 
-    def open(self, agent: str | None = None, *, title: str | None = None, model: str | None = None) -> SyncSession:
-        """Start a session. Without `agent`, the default agent of the owner is used."""
-        body = {"agent": agent, "title": title, "model": model}
+    def open(
+        self, agent: str | None = None, *, title: str | None = None, model: str | None = None, folder: str = ""
+    ) -> SyncSession:
+        """Start a session. Without `agent`, the default agent of the owner is used.
+
+        `folder` is where the agent works: a folder of the workspace, such as a git worktree.
+        """
+        body = {"agent": agent, "title": title, "model": model, "folder": folder}
         return SyncSession(self._connection, self._connection.post("/v1/sessions", SessionInfo, body))
+
+    def open_tour(self) -> tuple[SyncSession, str]:
+        """A session with a script in the place of a model, and the prompt that begins the tour."""
+        opened = self._connection.post("/v1/tour", TourInfo, {})
+        return self.get(opened.session), opened.prompt
 
     def get(self, session: str) -> SyncSession:
         """An existing session."""

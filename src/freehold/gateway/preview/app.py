@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Final
@@ -13,7 +14,7 @@ from freehold.connection_slots import keep_connection
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import SiteAddresses, rate_limit_key, read_headers
 from freehold.gateway.connections import OpenConnection
-from freehold.gateway.dispatch import ROUTE_KEY
+from freehold.gateway.preview.feature_site import FeatureSite
 from freehold.gateway.preview.headers import is_allowed_source
 from freehold.gateway.preview.hosts import PreviewHosts, PreviewSite
 from freehold.gateway.preview.pages import send_page
@@ -21,6 +22,7 @@ from freehold.gateway.preview.passes import PassHolder, PreviewPasses, format_pa
 from freehold.gateway.preview.requests import METHODS, InvalidRequest, forward_request, open_exchange
 from freehold.gateway.preview.sockets import SocketRefused, relay_socket
 from freehold.gateway.rate_limit import RateLimit
+from freehold.gateway.route_scope import ROUTE_KEY
 from freehold.gateway.services import Services
 from freehold.observe.logs import log_unexpected
 
@@ -44,9 +46,15 @@ class PreviewApp:
     """An ASGI application. `find` says which hosts belong to it."""
 
     def __init__(
-        self, services: Services, hosts: PreviewHosts, passes: PreviewPasses, addresses: SiteAddresses
+        self,
+        services: Services,
+        hosts: PreviewHosts,
+        passes: PreviewPasses,
+        addresses: SiteAddresses,
+        named: Mapping[str, FeatureSite],
     ) -> None:
         self._services = services
+        self._named = named
         self._hosts = hosts
         self._passes = passes
         self._addresses = addresses
@@ -188,6 +196,9 @@ class PreviewApp:
             self._services.connections.close(connection)
 
     async def _connect_and_forward(self, site: PreviewSite, scope: Scope, receive: Receive, send: Send) -> None:
+        if site.name is not None:
+            await self._named[site.name].serve_site(site, scope, receive, send)
+            return
         if scope["type"] == "websocket":
             async with await self._connect(site.port) as tunnel:
                 await relay_socket(tunnel, site, scope, receive, send)
@@ -205,6 +216,9 @@ class PreviewApp:
             raise FreeholdError("preview.no-answer", f"Port {port} does not accept the connection") from None
 
     async def _send_error(self, site: PreviewSite, scope: Scope, send: Send, error: FreeholdError) -> None:
+        if site.name is not None:
+            await self._send_page(site, scope, send, 503, error.message, error.hint)
+            return
         match error.code:
             case "computer.no-listener":
                 title, text = f"Nothing listens on port {site.port} yet", "This page reloads by itself."

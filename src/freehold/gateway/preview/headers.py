@@ -181,4 +181,4 @@ def _address_outside(address: str, site: PreviewSite) -> str:
     found = _HERE.match(address)
     if found is None or not can_preview(int(found[1])):
         return address
-    return site.domain.origin(int(found[1])) + address[found.end() :]
+    return site.origin_of(int(found[1])) + address[found.end() :]

@@ -1,6 +1,10 @@
-"""The host names of previews: `PORT.preview.localhost:GATEWAY_PORT`, or `PORT.` before the host of `gateway.preview_url`."""
+"""The host names of previews: `PORT.preview.localhost:GATEWAY_PORT`, or `PORT.` before the host of `gateway.preview_url`.
+
+A site of a feature has its name in the place of a port.
+"""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from freehold.computer.contract.conventions import RESERVED_PORTS
@@ -15,7 +19,7 @@ MIN_PORT = 1024
 MAX_PORT = 65535
 
 # A port has one spelling only, so that two host names never mean the same port.
-_NAME = re.compile(rb"([1-9][0-9]{3,4})\.(.+)")
+_NAME = re.compile(rb"(?:([1-9][0-9]{3,4})|([a-z]{1,20}))\.(.+)")
 
 
 @dataclass(frozen=True)
@@ -40,31 +44,43 @@ class PreviewDomain:
 
 @dataclass(frozen=True)
 class PreviewSite:
-    """One preview: a port inside the computer, at one host name."""
+    """One preview: a port inside the computer, at one host name. `name` is set for a site of a feature."""
 
     domain: PreviewDomain
     port: int
+    name: str | None = None
 
     @property
     def host(self) -> str:
-        return self.domain.host(self.port)
+        return self.domain.host(self.port) if self.name is None else f"{self.name}.{self.domain.suffix}"
 
     @property
     def origin(self) -> str:
-        return self.domain.origin(self.port)
+        return f"{self.domain.scheme}://{self.host}"
+
+    def origin_of(self, port: int) -> str:
+        """The origin at which a browser sees this port."""
+        return self.origin if port == self.port else self.domain.origin(port)
 
     def find_sibling_port(self, origin: str) -> int | None:
-        """The port of the preview in this domain with this origin; None when there is none."""
+        """The port of the preview in this domain with this origin; None when there is none.
+
+        A site of a feature has no siblings: pages of agents are on the others.
+        """
+        if self.name is not None:
+            return self.port if origin == self.origin else None
         prefix, _, rest = origin.partition("://")
-        found = _read(rest.encode("latin-1", "replace"), (self.domain,))
+        found = _read(rest.encode("latin-1", "replace"), (self.domain,), ())
         return found.port if found is not None and prefix == self.domain.scheme else None
 
 
 class PreviewHosts:
     """Finds the preview of a Host, and the domain of previews for a control center."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, names: Collection[str] = ()) -> None:
+        """`names` are those of the sites of features."""
         gateway = manifest.gateway
+        self._names = frozenset(names)
         local = f":{gateway.port}" if gateway.port != 80 else ""
         framers = (f"http://{CONTROL_CENTER_NAME}{local}",)
         self._local = PreviewDomain("http", f"{LOCAL_DOMAIN}{local}", framers)
@@ -82,7 +98,7 @@ class PreviewHosts:
 
     def find(self, host: bytes) -> PreviewSite | None:
         """The preview at a Host header; None for any other host and for ports that cannot be previewed."""
-        return _read(host.lower(), self.domains)
+        return _read(host.lower(), self.domains, self._names)
 
     def domain_for(self, host: str) -> PreviewDomain | None:
         """The domain of previews for the control center at this Host; None when a public one has no domain for them."""
@@ -91,11 +107,14 @@ class PreviewHosts:
         return self._local
 
 
-def _read(host: bytes, families: tuple[PreviewDomain, ...]) -> PreviewSite | None:
+def _read(host: bytes, families: tuple[PreviewDomain, ...], names: Collection[str]) -> PreviewSite | None:
     found = _NAME.fullmatch(host)
-    if found is None or not can_preview(port := int(found[1])):
+    if found is None:
         return None
-    return next((PreviewSite(family, port) for family in families if family.suffix.encode() == found[2]), None)
+    port, name = int(found[1] or 0), found[2].decode() if found[2] else None
+    if not can_preview(port) if name is None else name not in names:
+        return None
+    return next((PreviewSite(family, port, name) for family in families if family.suffix.encode() == found[3]), None)
 
 
 def can_preview(port: int) -> bool:

@@ -54,6 +54,7 @@ class PreviewPasses:
         self._tokens = tokens
         self._clock = clock
         self._waiting: OrderedDict[bytes, _Token] = OrderedDict()
+        self._opened: set[str] = set()
 
     def create_token(self, principal: Principal, site: PreviewSite, path: str) -> str:
         """A token that opens this preview once, within 30 seconds. The oldest token is dropped when there are too many."""
@@ -66,7 +67,12 @@ class PreviewPasses:
         while len(self._waiting) >= MAX_TOKENS:
             self._waiting.popitem(last=False)
         self._waiting[_digest(token)] = waiting
+        self._opened.add(site.host)  # there are no more than ports
         return token
+
+    def was_opened(self, site: PreviewSite) -> bool:
+        """Whether somebody who is signed in has opened this preview since the gateway started."""
+        return site.host in self._opened
 
     def redeem_token(self, token: str, site: PreviewSite) -> tuple[str, str] | None:
         """The value of the pass cookie and the path to open; None for an invalid token. The token is used up either way."""

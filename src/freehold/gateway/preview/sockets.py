@@ -15,10 +15,10 @@ from websockets.uri import WebSocketURI
 from freehold.computer.library.tunnel import Tunnel
 from freehold.egress.http1 import HttpResponse, check_field
 from freehold.errors import FreeholdError
-from freehold.gateway.http_protocol import raise_message_limit
 from freehold.gateway.preview.headers import app_request_headers, browser_response_headers
 from freehold.gateway.preview.hosts import PreviewSite
 from freehold.gateway.preview.requests import InvalidRequest, read_target
+from freehold.gateway.socket_protocol import raise_message_limit
 
 MAX_MESSAGE = 1024 * 1024
 """In both directions. A longer message closes the socket. A whole message is buffered here for each socket."""

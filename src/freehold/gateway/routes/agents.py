@@ -2,17 +2,22 @@
 
 import asyncio
 import re
+from dataclasses import asdict
 
 from fastapi import Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from freehold import __version__
+from freehold.agents.catalogue.definition import AgentDefinition
 from freehold.agents.catalogue.installation import find_problem, install_agent, read_receipt, remove_agent
-from freehold.agents.catalogue.registry import find_agent, is_known_to_ask, known_agents
+from freehold.agents.catalogue.registry import choose_provider, find_agent, is_known_to_ask, known_agents, may_use
+from freehold.agents.catalogue.remote_registry import MAX_ADDRESS, fetch_registry
+from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
-from freehold.gateway.inputs import UrlName
+from freehold.gateway.inputs import RequestBody, UrlName
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
+from freehold.manifest import Manifest
 from freehold.manifest.agent_modes import may_act_unasked
 
 
@@ -31,6 +36,8 @@ class AgentInfoBody(BaseModel):
     asks: bool | None
     mode: str | None
     may_act_unasked: bool
+    models: list[str] = Field(description="The model providers that it may use.")
+    model: str | None = Field(description="The provider that it uses when a session names none.")
     default: bool
     problem: str | None
 
@@ -39,6 +46,27 @@ class AgentRemovedBody(BaseModel):
     """An agent whose programs were removed. Its sessions stay."""
 
     name: str
+
+
+class ReadRegistryBody(RequestBody):
+    """`url` is the address of the index of an ACP registry, with https."""
+
+    url: str = Field(max_length=MAX_ADDRESS)
+
+
+class RegistryAgentBody(BaseModel):
+    """An agent of an ACP registry. `package` is empty when it cannot be added; `why` says why."""
+
+    id: str
+    name: str
+    version: str
+    license: str
+    description: str
+    package: str
+    program: str
+    arguments: list[str]
+    env: dict[str, str]
+    why: str
 
 
 class AgentTrialBody(BaseModel):
@@ -63,10 +91,18 @@ class AgentTrialBody(BaseModel):
 
 def version_of(package: str) -> str:
     """`npm:@scope/name@1.2.3` → `1.2.3`. The built-in agent has the version of Freehold; without a version it is `latest`."""
+    package = package.partition(" ")[0]  # the first of several
     found = re.search(r"[^:/](?:@|==)([^@=/]+)$", package)
     if found is not None:
         return found[1]
     return __version__ if package == "pypi:freehold-builtin" else "latest"
+
+
+def _find_provider(agent: AgentDefinition, manifest: Manifest) -> str | None:
+    try:
+        return choose_provider(agent, manifest)
+    except FreeholdError:  # it has none, or one that it may not use
+        return None
 
 
 class AgentRoutes:
@@ -75,7 +111,8 @@ class AgentRoutes:
         self._sessions = context.sessions
 
     def _info(self, name: str) -> AgentInfoBody:
-        entry = find_agent(self._services.manifest, name)
+        manifest = self._services.manifest
+        entry = find_agent(manifest, name)
         receipt = read_receipt(self._services.home, name)
         version = None if receipt is None else version_of(receipt.package)
         seen = self._sessions.dependencies.store.find_last_mode(name)
@@ -86,8 +123,10 @@ class AgentRoutes:
             version=version,
             asks=is_known_to_ask(entry) if seen is None else seen[1],
             mode=entry.mode if seen is None else seen[0],
-            may_act_unasked=may_act_unasked(self._services.manifest, name),
-            default=name == self._services.manifest.agents.default,
+            may_act_unasked=may_act_unasked(manifest, name),
+            models=[each for each in manifest.models if may_use(entry, manifest, each)],
+            model=_find_provider(entry, manifest),
+            default=name == manifest.agents.default,
             problem=find_problem(self._services.home, entry),
         )
 
@@ -96,6 +135,12 @@ class AgentRoutes:
         """All known agents, installed or not."""
         await self._sessions.ready.wait()
         return await asyncio.to_thread(lambda: [self._info(name) for name in known_agents(self._services.manifest)])
+
+    @post("/v1/agents/registry", scope="admin")
+    async def read_agent_registry(self, body: ReadRegistryBody, request: Request) -> list[RegistryAgentBody]:
+        """The agents of an ACP registry. Its index is read through egress, and nothing is added."""
+        found = await fetch_registry(self._services.egress, body.url, who=principal_of(request.scope).who)
+        return [RegistryAgentBody.model_validate(asdict(one)) for one in found]
 
     @post("/v1/agents/{name}/install", scope="admin")
     async def install_agent_programs(self, name: UrlName, request: Request) -> AgentInfoBody:

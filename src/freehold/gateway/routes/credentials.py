@@ -8,6 +8,7 @@ from fastapi import Request
 from pydantic import BaseModel, Field
 
 from freehold.errors import FreeholdError
+from freehold.features import list_features
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import RequestBody, UrlFlag, UrlId, UrlName
 from freehold.gateway.principal import principal_of
@@ -33,6 +34,7 @@ class MeBody(BaseModel):
         description="The address of the recovery page, on the machine itself. It works when the gateway does not."
     )
     slots: list[str] = Field(description="The slots that are on. The pages of others are not in the navigation.")
+    features: list[str] = Field(description="The features that are on.")
 
 
 class SignInInfoBody(BaseModel):
@@ -131,6 +133,11 @@ class CredentialRoutes:
             scopes=scopes,
             recovery=recovery,
             slots=[slot.name for slot in self._services.slots.list() if slot.status.state != "off"],
+            features=[
+                feature.name
+                for feature in list_features()
+                if getattr(getattr(self._services.manifest, feature.name), "enabled", True)
+            ],
         )
 
     @delete("/v1/me", scope="read")

@@ -6,7 +6,8 @@ from typing import Any
 from fastapi import FastAPI, Request
 
 from freehold.gateway.context import RouteContext
-from freehold.gateway.routing import RouteScope, build_all, get, read_route_table
+from freehold.gateway.route_scope import RouteScope
+from freehold.gateway.routing import build_all, get, read_route_table
 
 SUFFIX = "Body"
 _CONVERTER = re.compile(r":[a-z]+}")

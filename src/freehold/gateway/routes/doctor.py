@@ -40,6 +40,15 @@ class IsolationFactsBody(BaseModel):
     limits: dict[str, str]
 
 
+class TriedExceptionBody(BaseModel):
+    """What an exception of the manifest allows, used once, sealed. `adds` is everything that it adds."""
+
+    name: str
+    adds: list[str]
+    is_right: bool
+    seen: str
+
+
 class DoctorReportBody(BaseModel):
     """The result of the last examination. `problem` says why it did not finish."""
 
@@ -54,6 +63,7 @@ class DoctorReportBody(BaseModel):
     manifest_errors: list[str]
     isolation: IsolationFactsBody | None
     attempts: list[EscapeAttemptBody]
+    exceptions: list[TriedExceptionBody] = []
 
 
 class DoctorRunBody(BaseModel):

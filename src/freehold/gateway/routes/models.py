@@ -1,6 +1,7 @@
 """Models, secrets, usage, budgets and the kill switch."""
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import Query, Request
@@ -11,6 +12,8 @@ from freehold.egress.models.budget import LimitName
 from freehold.egress.models.budget_state import BudgetState, list_budget_states
 from freehold.egress.models.connect_help import connect_help
 from freehold.egress.models.ledger import ReportGrouping
+from freehold.egress.models.provider_check import ProviderCheck
+from freehold.egress.models.provider_setup import default_provider
 from freehold.egress.vault import SecretInfo
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
@@ -19,6 +22,7 @@ from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post, put
 from freehold.gateway.services import Services
 from freehold.manifest.secret_text import parse_reference
+from freehold.manifest.sections.models import SUBSCRIPTIONS
 
 Amount = Annotated[float, Field(gt=0, lt=1e9)]
 Count = Annotated[int, Field(gt=0, lt=10**15)]
@@ -37,27 +41,47 @@ class ModelProviderBody(BaseModel):
     model: str | None
     inside: str
     key: str | None
+    auth: Literal["key", "claude-code", "codex"]
+    agent: str | None = Field(description="The only agent that may use it: a subscription of its vendor. Null for all.")
     default: bool
     problem: str | None
 
 
+class OfferedModelBody(BaseModel):
+    """A model of a provider. Prices are US dollars for a million tokens; null where they are not known."""
+
+    name: str
+    input_price: float | None
+    output_price: float | None
+    window: int | None = Field(description="How many tokens it takes at once; null when that is not known.")
+
+
 class ModelTrialBody(BaseModel):
-    """The result of asking a provider for its list of models with its key, which is free."""
+    """The result of asking a provider for its list of models with its key, which is free.
+
+    `said` is what the provider itself said about a failure; empty when it said nothing.
+    """
 
     name: str
     ok: bool
     status: int
     milliseconds: int
     words: str
+    said: str
     models: list[str]
+    offered: list[OfferedModelBody]
 
 
 class ModelsStateBody(BaseModel):
-    """The providers. Without any, `help` says how to connect one."""
+    """The providers. Without any, `help` says how to connect one.
+
+    `unapplied` says why the manifest was changed and is not in force; null when it is.
+    """
 
     models: list[ModelProviderBody]
     help: str | None
     stopped: bool
+    unapplied: str | None
 
 
 class UsageLineBody(BaseModel):
@@ -161,18 +185,23 @@ class ModelRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._services = context.services
         self._models = context.services.models
+        self._follower = context.manifest_follower
 
     @get("/v1/models", scope="read")
     async def list_models(self) -> ModelsStateBody:
         """List the model providers that agents can use."""
         await self._models.wait_ready()
-        problems = await asyncio.to_thread(
-            lambda: {each.name: self._models.problem_with(each) for each in self._providers()}
-        )
-        first = next(iter(self._models.providers), None)
-        rows = [_model_row(each, problems[each.name], default=each.name == first) for each in self._providers()]
+        providers = self._providers()  # the manifest may change while the thread looks at them
+        first, problem = default_provider(self._services.manifest), self._follower.problem
+        problems = await asyncio.to_thread(lambda: [self._models.problem_with(each) for each in providers])
+        rows = [
+            _model_row(each, found, default=each.name == first) for each, found in zip(providers, problems, strict=True)
+        ]
         return ModelsStateBody(
-            models=rows, help=None if rows else connect_help(), stopped=self._models.stopped is not None
+            models=rows,
+            help=None if rows else connect_help(),
+            stopped=self._models.stopped is not None,
+            unapplied=None if problem is None else problem.message,
         )
 
     def _providers(self) -> list[Provider]:
@@ -182,15 +211,7 @@ class ModelRoutes:
     async def test_model(self, name: UrlName) -> ModelTrialBody:
         """Check that a provider can be reached and accepts its key."""
         await self._models.wait_ready()
-        found = await self._models.check_provider(name)
-        return ModelTrialBody(
-            name=name,
-            ok=found.ok,
-            status=found.status,
-            milliseconds=found.milliseconds,
-            words=found.message,
-            models=list(found.models),
-        )
+        return trial_row(name, await self._models.check_provider(name))
 
     @get("/v1/usage", scope="read")
     async def read_usage(
@@ -286,7 +307,21 @@ async def _record(services: Services, request: Request, kind: str, name: str) ->
     await asyncio.to_thread(services.timeline.append, kind, {"name": name}, who=principal_of(request.scope).who)
 
 
+def trial_row(name: str, found: ProviderCheck) -> ModelTrialBody:
+    return ModelTrialBody(
+        name=name,
+        ok=found.ok,
+        status=found.status,
+        milliseconds=found.milliseconds,
+        words=found.message,
+        said=found.said,
+        models=list(found.models),
+        offered=[OfferedModelBody.model_validate(asdict(each)) for each in found.offered],
+    )
+
+
 def _model_row(provider: Provider, problem: FreeholdError | None, *, default: bool) -> ModelProviderBody:
+    terms = SUBSCRIPTIONS.get(provider.auth)
     return ModelProviderBody(
         name=provider.name,
         kind=provider.kind,
@@ -295,6 +330,8 @@ def _model_row(provider: Provider, problem: FreeholdError | None, *, default: bo
         inside=provider.inside,
         # A value that is not a reference may be a key that the owner wrote here by mistake.
         key=provider.key if parse_reference(provider.key or "") else None,
+        auth=provider.auth,
+        agent=terms.agent if terms is not None else None,
         default=default,
         problem=None if problem is None else f"{problem.message}. {problem.hint}",
     )

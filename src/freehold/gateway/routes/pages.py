@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from freehold.gateway.routing import requires
@@ -20,21 +20,30 @@ PAGES = (
     "/device",
     "/channels",
     "/code",
+    "/git",
     "/sessions",
     "/history",
     "/history/diff",
     "/files",
     "/terminal",
     "/preview",
+    "/desktop",
+    "/editor",
     "/beads",
     "/events",
     "/pods",
     "/routines",
     "/workflows",
     "/runs",
+    "/skills",
     "/memory",
+    "/neighbours",
+    "/mcp",
     "/network",
+    "/backup",
+    "/fleet",
     "/connect",
+    "/credentials",
     "/settings",
     "/settings/access",
     "/settings/agents",
@@ -43,6 +52,7 @@ PAGES = (
     "/settings/health",
     "/settings/isolation",
     "/settings/look",
+    "/settings/manifest",
     "/settings/models",
     "/settings/room",
     "/settings/slots",
@@ -60,11 +70,19 @@ def add_pages(app: FastAPI, static: Path = STATIC) -> None:
             return Response(NOT_BUILT, status_code=503, media_type="text/plain")
         return FileResponse(index, media_type="text/html", headers={"cache-control": "no-cache"})
 
+    @requires("anyone")
+    async def documentation(_request: Request) -> Response:
+        return RedirectResponse("/docs/index.html")
+
     for path in PAGES:
         app.router.routes.append(Route(path, page, include_in_schema=False))
+    for path in ("/docs", "/docs/"):
+        app.router.routes.append(Route(path, documentation, include_in_schema=False))
     if static.is_dir():
         for file in sorted(static.rglob("*")):
-            if file.is_file() and file.name != "index.html" and file.suffix != GZIP_SUFFIX:
+            if file.is_relative_to(static / "desktop"):
+                continue  # the viewer of the desktop is served on an origin of its own
+            if file.is_file() and file != static / "index.html" and file.suffix != GZIP_SUFFIX:
                 _add_file(app, f"/{file.relative_to(static)}", file)
 
 

@@ -150,7 +150,7 @@ class ProbeRoutes:
         return MetaBody(
             version=__version__,
             manifest_checksum=self._services.loaded.checksum,
-            slots={slot.name: read_section(self._services.manifest, slot.contract.name).mode for slot in slots},
+            slots={slot.name: read_section(self._services.manifest, slot.name).mode for slot in slots},
             slot_contracts={slot.name: slot.contract.version for slot in slots if slot.contract.calls},
             features=[
                 FeatureBody(

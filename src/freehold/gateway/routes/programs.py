@@ -73,6 +73,16 @@ class MountStateBody(BaseModel):
     words: str
 
 
+class SecurityExceptionBody(BaseModel):
+    """A protection that the manifest lowers. `adds` is everything that it adds to the computer, in sentences."""
+
+    name: str
+    reason: str
+    until: str | None
+    why: str
+    adds: list[str]
+
+
 class ProgramsStateBody(BaseModel):
     """All programs, and the isolation of the computer. `usage` is its present use; null means not measurable.
 
@@ -91,6 +101,7 @@ class ProgramsStateBody(BaseModel):
     sleep: SleepStateBody | None
     limits: dict[str, float]
     mounts: list[MountStateBody]
+    exceptions: list[SecurityExceptionBody]
     advice: list[ManifestAdviceBody]
 
 
@@ -136,6 +147,7 @@ class ProgramRoutes:
             sleep=None if status.sleep is None else SleepStateBody.model_validate(encode(status.sleep)),
             limits=self._services.manifest.computer.limits.model_dump(),
             mounts=[MountStateBody.model_validate(encode(mount)) for mount in status.mounts],
+            exceptions=[SecurityExceptionBody.model_validate(encode(one)) for one in status.exceptions],
             advice=[ManifestAdviceBody.model_validate(encode(one)) for one in status.advice],
         )
 

@@ -38,7 +38,10 @@ RunKey = Annotated[str | None, Field(min_length=1, max_length=MAX_KEY)]
 
 
 class RunBody(BaseModel):
-    """One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it."""
+    """One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it.
+
+    `lost`: it has ended because the process that ran it died.
+    """
 
     id: str
     session: str
@@ -60,6 +63,7 @@ class RunBody(BaseModel):
     computer: str
     permissions: list[RunPermission]
     began_by: str
+    lost: bool
 
 
 class RunPageBody(BaseModel):

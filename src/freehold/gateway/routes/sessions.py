@@ -5,16 +5,17 @@ import base64
 import binascii
 import json
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.export import export_json, export_markdown, gather_pieces
 from freehold.agents.sessions.owner_command import runs_command
 from freehold.agents.sessions.rows import SessionEventRow, SessionRow
+from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.conversation_words import may_read_words
 from freehold.gateway.history_notes import make_author
@@ -34,6 +35,8 @@ from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 
 MAX_PROMPT = 16 * 1024 * 1024
+MAX_TEXT = 1_000_000
+"""Characters of one message."""
 JSON = "application/json"
 
 
@@ -56,6 +59,7 @@ class SessionInfoBody(BaseModel):
 
     `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
     `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
+    `folder`: where its agent works, below the workspace; empty for the workspace itself.
     `waiting`: its place in the queue, while its agent may not start yet.
     """
 
@@ -73,6 +77,7 @@ class SessionInfoBody(BaseModel):
     unread: bool
     mode: str | None
     asks: bool | None
+    folder: str
     waiting: WaitingPlaceBody | None
 
 
@@ -137,13 +142,25 @@ class OpenSessionBody(RequestBody):
     agent: str | None = Field(default=None, max_length=100, description="Default: agents.default of the manifest.")
     title: str | None = Field(default=None, min_length=1, max_length=200)
     model: str | None = Field(
-        default=None, max_length=200, description="A name under [models], or the provider's name of a model."
+        default=None,
+        max_length=200,
+        description="A name under [models], `NAME/MODEL`, or a model of the agent's provider.",
+    )
+    folder: PathText = Field(
+        default="", description="Where the agent works: a folder of the workspace, such as a git worktree."
     )
 
 
 class ChangeSessionBody(RequestBody):
     title: str | None = Field(default=None, min_length=1, max_length=200)
     archived: bool | None = None
+    agent: str | None = Field(default=None, max_length=100, description="Another agent, before the first prompt.")
+    model: str | None = Field(
+        default=None,
+        max_length=200,
+        description="From the next prompt on: a name under [models], `NAME/MODEL`, or a model of the agent's provider. "
+        "Empty for the default.",
+    )
 
 
 class MarkSessionSeenBody(RequestBody):
@@ -165,7 +182,7 @@ class PromptImageBody(RequestBody):
 
 
 class SendPromptBody(RequestBody):
-    text: str = Field(min_length=1, max_length=1_000_000)
+    text: str = Field(json_schema_extra={"maxLength": MAX_TEXT}, description="May be empty beside an image.")
     files: list[PathText] = Field(default=[], max_length=100)
     images: list[PromptImageBody] = Field(default=[], max_length=8)
     key: str = Field(
@@ -176,6 +193,23 @@ class SendPromptBody(RequestBody):
     when: Literal["now", "queue", "steer"] = Field(
         default="now", description="While a turn runs: `steer` stops it, the others wait for its end."
     )
+
+    @field_validator("text")
+    @classmethod
+    def _has_fitting_length(cls, value: str) -> str:
+        if len(value) > MAX_TEXT:
+            raise FreeholdError(
+                "prompt.too-long",
+                f"The message has {len(value):,} characters; at most {MAX_TEXT:,} can be sent",
+                hint="Save the text as a file in the workspace, and name the file in the message",
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _has_content(self) -> Self:
+        if not self.text and not self.images:
+            raise FreeholdError("request.invalid", "The request is not valid: text: a message needs a text or an image")
+        return self
 
 
 class SetOptionBody(RequestBody):
@@ -227,9 +261,8 @@ class SessionRoutes:
     @post("/v1/sessions", scope="prompt")
     async def open_session(self, body: OpenSessionBody, request: Request) -> SessionInfoBody:
         """Open a session. Its agent starts with the first prompt."""
-        return _to_body(
-            await self._sessions.open(body.agent, body.title, body.model, who=principal_of(request.scope).who)
-        )
+        who = principal_of(request.scope).who
+        return _to_body(await self._sessions.open(body.agent, body.title, body.model, who=who, folder=body.folder))
 
     @get("/v1/sessions/{session}", scope="read")
     async def get_session(self, session: UrlId, request: Request) -> SessionInfoBody:
@@ -238,12 +271,13 @@ class SessionRoutes:
 
     @patch("/v1/sessions/{session}", scope="prompt")
     async def change_session(self, session: UrlId, body: ChangeSessionBody, request: Request) -> SessionInfoBody:
-        """Rename, archive or unarchive a session."""
-        return _to_body(
-            await self._sessions.update(
-                session, title=body.title, archived=body.archived, who=principal_of(request.scope).who
-            )
-        )
+        """Rename, archive or unarchive a session, or choose its model."""
+        who = principal_of(request.scope).who
+        if body.agent is not None or body.model is not None:
+            current = await self._sessions.get(session)
+            model = current.model if body.model is None else body.model or None
+            await self._sessions.choose_model(session, body.agent, model, who=who)
+        return _to_body(await self._sessions.update(session, title=body.title, archived=body.archived, who=who))
 
     @post("/v1/sessions/{session}/seen", scope="prompt")
     async def mark_session_seen(self, session: UrlId, body: MarkSessionSeenBody) -> SessionInfoBody:
@@ -282,9 +316,9 @@ class SessionRoutes:
 
     @get("/v1/sessions/{session}/turns/{turn}/images/{place}", response_class=Response, scope="prompt")
     async def get_prompt_image(
-        self, session: UrlId, turn: UrlPositive, place: Annotated[int, Path(ge=0, le=100), DIGITS]
+        self, session: UrlId, turn: UrlPositive, place: Annotated[int, Path(ge=0, le=100_000), DIGITS]
     ) -> Response:
-        """An image of a prompt, as it was sent."""
+        """An image of a prompt, as it was sent, or a picture of a tool, by the place that its event names."""
         mime, data = await asyncio.to_thread(self._store.turns.get_image, session, turn, place)
         return Response(data, media_type=mime)
 

@@ -36,7 +36,7 @@ class SlotRoutes:
         return [self._body(slot) for slot in self._services.slots.list()]
 
     def _body(self, slot: Slot) -> SlotBody:
-        section, status = read_section(self._services.manifest, slot.contract.name), slot.status
+        section, status = read_section(self._services.manifest, slot.name), slot.status
         return SlotBody(
             name=slot.name,
             mode=section.mode,
