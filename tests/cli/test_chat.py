@@ -15,6 +15,7 @@ import pytest
 from tests.support.freehold import ROOT
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
+from freehold.cli._chat_commands import find_file_names
 from freehold.client import Freehold
 from freehold.client.stored_tokens import store_token
 from freehold.identity.tokens import ApiTokens
@@ -295,3 +296,85 @@ async def test_a_program_prompts_and_answers(freehold: RunningFreehold) -> None:
             return str(told[-1])
 
     assert await asyncio.to_thread(script) == "once more"
+
+
+async def test_commands_of_the_chat_do_not_reach_the_agent(freehold: RunningFreehold) -> None:
+    """Help, cost and an unknown command are answered here, and make no turn."""
+    with chat(freehold) as terminal:
+        name = re.search(r"--session (\w+)", await terminal.until("> "))
+        assert name is not None
+        terminal.type("/help\n")
+        assert "undo the last change to your files" in await terminal.until("> ")
+        terminal.type("/cost\n")
+        assert "This session has cost" in await terminal.until("> ")
+        terminal.type("/udno\n")
+        assert "There is no command /udno. To list the commands: /help" in await terminal.until("> ")
+        terminal.type("/agent\n")
+        assert "* builtin" in await terminal.until("> ")
+        terminal.type("\x04")
+    assert (await freehold.call("GET", f"/v1/sessions/{name[1]}/events"))["events"] == []
+
+
+async def test_the_last_change_is_shown_and_undone_in_the_chat(freehold: RunningFreehold) -> None:
+    with chat(freehold) as terminal:
+        await terminal.until("> ")
+        terminal.type("WRITE plan.txt first line\n")
+        await terminal.until("[n] no")
+        terminal.type("y")
+        await terminal.until("> ")
+        terminal.type("/diff\n")
+        shown = await terminal.until("> ")
+        assert "+ workspace/plan.txt" in shown
+        assert "+first line" in shown
+        terminal.type("/undo\n")
+        assert "plan.txt" in await terminal.until("Undo this? [y/N]: ")
+        terminal.type("n\n")
+        await terminal.until("Nothing was changed.")
+        assert freehold.file("plan.txt").exists()
+        await terminal.until("> ")
+        terminal.type("/undo\n")
+        await terminal.until("Undo this? [y/N]: ")
+        terminal.type("y\n")
+        await terminal.until("To take it back: freehold redo")
+        assert not freehold.file("plan.txt").exists()
+        terminal.type("/quit\n")
+
+
+async def test_another_agent_begins_a_new_session(freehold: RunningFreehold) -> None:
+    with chat(freehold) as terminal:
+        await terminal.until("> ")
+        terminal.type("/agent actor\n")
+        await terminal.until("This is a new session with actor.")
+        await terminal.until("> ")
+        terminal.type("/agent nobody\n")
+        assert "nobody" in await terminal.until("> ")
+        terminal.type("/quit\n")
+    newest = (await freehold.call("GET", "/v1/sessions"))["sessions"][0]
+    assert newest["agent"] == "actor"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "files"),
+    [
+        ("compare @a.txt with @b/c.py.", ["a.txt", "b/c.py"]),
+        ("@a.txt, @a.txt again", ["a.txt"]),
+        ("write to me@example.org", []),
+        ("an @ alone", []),
+    ],
+)
+async def test_files_are_named_with_an_at_sign(prompt: str, files: list[str]) -> None:
+    assert find_file_names(prompt) == files
+
+
+async def test_only_files_that_exist_are_handed_over(freehold: RunningFreehold) -> None:
+    freehold.file("notes.txt").write_text("milk")
+    with chat(freehold) as terminal:
+        name = re.search(r"--session (\w+)", await terminal.until("> "))
+        assert name is not None
+        terminal.type("SAY ask @alice about @notes.txt and @/etc/passwd\n")
+        shown = await terminal.until("> ")
+        assert "@alice is no file in the workspace, so only the word is sent" in shown
+        terminal.type("\x04")
+    events = (await freehold.call("GET", f"/v1/sessions/{name[1]}/events"))["events"]
+    prompts = [event["data"]["prompt"] for event in events if event["kind"] == "turn.started"]
+    assert [prompt["files"] for prompt in prompts] == [["notes.txt"]]

@@ -11,6 +11,7 @@ import pytest
 from tests.egress.proxy_harness import echo, hang_up, run_proxy, run_server
 from tests.support.condition import DEADLINE
 
+from freehold.agents.sessions.store import SessionStore
 from freehold.egress import EgressSettings, NetworkRequests, ensure_tables
 from freehold.egress.names import parse_host
 from freehold.egress.service import EgressService
@@ -52,6 +53,18 @@ def test_it_shows_mode_rules_and_network_requests(home: Path) -> None:
     assert "evil.example" in done.stdout
     assert "example.org:443  requested once by agent:claude (no session)" in done.stdout
     assert "freehold egress answer 1 once|until-restart|always|never" in done.stdout
+
+
+def test_a_network_request_names_the_session_that_asks(home: Path) -> None:
+    with Timeline(home / "timeline.db") as timeline:
+        store = SessionStore(timeline)
+        store.prepare()
+        session = store.create("claude", "Mend the page", None, who="owner").id
+        for asking in (session, "deleted"):
+            NetworkRequests(timeline).add(parse_host(f"{asking}.test"), 443, "agent:claude", asking)
+    shown = freehold("--home", home).stdout
+    assert f"{session}.test:443  requested once by 'Mend the page' (claude, session {session})" in shown
+    assert "deleted.test:443  requested once by session deleted" in shown
 
 
 def test_a_fresh_home_has_nothing_to_show(tmp_path: Path) -> None:

@@ -52,6 +52,20 @@ def test_the_log_shows_who_why_and_how_much(home: Home) -> None:
     assert len(run_ok(home, "log", "workspace/app.py").splitlines()) == 2
 
 
+def test_a_state_that_was_recorded_in_the_middle_of_a_turn_keeps_its_prompt(home: Home) -> None:
+    turn = Author("agent", agent="claude", session="s", turn="3", prompt="rename it")
+    with History(
+        home.history, {"workspace": home.workspace, "home": home.agent_home}, HistorySettings(quiet=0)
+    ) as history:
+        history.mark("before", "turn", turn, "rename it")
+        (home.workspace / "app.py").rename(home.workspace / "main.py")
+        history.snapshot(why="found before a comparison")
+        history.mark("after", "turn", turn, "rename it")
+    newest = run_ok(home, "log").splitlines()[0]
+    assert "claude turn 3" in newest
+    assert "rename it" in newest
+
+
 def test_a_dry_run_lists_every_path_and_undo_and_redo_restore_them(home: Home) -> None:
     shown = run_ok(home, "undo", "--dry-run")
     assert "restore       workspace/app.py" in shown

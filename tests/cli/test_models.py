@@ -7,9 +7,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from freehold.cli.main import freehold_command
+from freehold.egress.models.codex_sign_in import read_sign_in
 from freehold.egress.models.ledger import Ledger, UsageRecord, ensure_tables
 from freehold.egress.models.usage import TokenCounts
 from freehold.egress.vault import Vault
+from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 
 VALUE = "sk-something-1234567890abcdef"
@@ -73,6 +75,63 @@ def test_models_shows_a_missing_key_until_it_is_set(home: Path) -> None:
 def test_models_without_any_explains_how_to_connect_one(home: Path) -> None:
     (home / "freehold.toml").write_text("")
     assert "Connect a model to start" in freehold(home, "models").output
+
+
+def test_a_provider_is_connected_chosen_and_disconnected(home: Path) -> None:
+    (home / "freehold.toml").write_text("# mine\n" + MANIFEST)
+    added = freehold(home, "models", "add", "groq", "--no-test", "--model", "llama", said=f"{VALUE}\n")
+    assert added.exit_code == 0, added.output
+    assert VALUE not in added.output
+    assert Vault(home / "vault").get("groq").reveal() == VALUE
+    assert freehold(home, "models", "default", "groq").exit_code == 0
+    rows = {row["name"]: row for row in json.loads(freehold(home, "models", "--json").output)}
+    assert (rows["groq"]["address"], rows["groq"]["model"]) == ("https://api.groq.com/openai/v1", "llama")
+    assert [row["default"] for row in rows.values()] == [False, True]
+    assert freehold(home, "models", "remove", "groq").exit_code == 0
+    assert (home / "freehold.toml").read_text().startswith("# mine\n\n[models.openai]\n")
+    assert Vault(home / "vault").list() == []
+    with Timeline(home / "timeline.db") as timeline:
+        kinds = [event.kind for event in timeline.read()]
+    assert kinds == ["models.provider_connected", "models.provider_default", "models.provider_removed"]
+
+
+def test_the_model_of_a_provider_is_changed_and_its_key_stays(home: Path) -> None:
+    freehold(home, "models", "add", "openai", "--no-test", said=VALUE)
+    changed = freehold(home, "models", "add", "openai", "--no-test", "--model", "gpt-5", said="")
+    assert changed.exit_code == 0, changed.output
+    (row,) = json.loads(freehold(home, "models", "--json").output)
+    assert (row["model"], row["problem"]) == ("gpt-5", None)
+    assert "day_tokens = 1000" in (home / "freehold.toml").read_text()
+    assert Vault(home / "vault").get("openai").reveal() == VALUE
+
+
+def test_a_provider_that_cannot_be_reached_is_not_connected(home: Path) -> None:
+    before = (home / "freehold.toml").read_text()
+    words = ("models", "add", "custom", "--name", "near", "--url", "http://127.0.0.1:9/v1")
+    result = freehold(home, *words, said="")
+    assert isinstance(result.exception, FreeholdError)
+    assert result.exception.code == "models.unreachable"
+    assert (home / "freehold.toml").read_text() == before
+
+
+def test_the_sign_in_of_codex_is_read_from_its_file(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "auth.json"
+    file.write_text(json.dumps({"tokens": {"access_token": "a.b.c", "refresh_token": "r"}}, indent=2))
+    added = freehold(home, "models", "add", "codex", "--no-test", "--file", str(file))
+    assert added.exit_code == 0, added.output
+    assert read_sign_in(Vault(home / "vault").get("codex").reveal()).refresh_token == "r"
+    assert 'auth = "codex"' in (home / "freehold.toml").read_text()
+
+
+def test_without_a_name_it_shows_what_was_found_and_all_providers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", VALUE)
+    shown = freehold(home, "models", "add").output
+    assert "freehold models add groq --env GROQ_API_KEY" in shown
+    assert VALUE not in shown
+    assert "OpenRouter" in shown
+    added = freehold(home, "models", "add", "groq", "--no-test", "--env", "GROQ_API_KEY")
+    assert added.exit_code == 0, added.output
+    assert Vault(home / "vault").get("groq").reveal() == VALUE
 
 
 def test_models_shows_the_errors_of_the_manifest(home: Path) -> None:

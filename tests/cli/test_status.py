@@ -1,6 +1,7 @@
 """`status`, `restart` and `logs` of a Freehold that runs, and of one that does not."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,23 @@ def test_status_as_json_is_complete(harness: FreeholdHarness) -> None:
     }
     assert status["isolation"]["backend"] == "bubblewrap"
     assert status["events"]
+    moments = [status["since"], status["keeper"]["since"], *(program["since"] for program in status["programs"])]
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", moment) for moment in moments)
+
+
+def test_status_says_that_the_kill_switch_is_on(harness: FreeholdHarness) -> None:
+    assert json.loads(harness.run("status", "--json").stdout)["kill_switch"] is None
+    assert harness.run("stop", "it deletes files").returncode == 0
+    try:
+        shown = harness.run("status").stdout
+        stop = json.loads(harness.run("status", "--json").stdout)["kill_switch"]
+    finally:
+        assert harness.run("stop", "--lift").returncode == 0
+    assert "The kill switch is on since" in shown
+    assert "it deletes files" in shown
+    assert "freehold stop --lift" in shown
+    assert (stop["who"], stop["why"]) == ("owner", "it deletes files")
+    assert "kill switch" not in harness.run("status").stdout
 
 
 @pytest.mark.parametrize("program", ["gateway", "computer"])

@@ -1,10 +1,7 @@
 """Reports an unexpected error: the owner sees one line with an id, and the log has the traceback."""
 
 import os
-import secrets
-import tempfile
 import time
-import traceback
 from pathlib import Path
 
 from freehold.errors import FreeholdError
@@ -15,6 +12,9 @@ LOG_NAME = "cli"
 
 def report_crash(error: Exception, home: Home) -> FreeholdError:
     """Write the traceback to the log `cli`, or to a temporary file when the home cannot be written."""
+    import secrets
+    import traceback
+
     from freehold.observe.secrets import mask_secrets
 
     error_id = secrets.token_hex(6)
@@ -41,6 +41,8 @@ def _write_report(words: str, error_id: str, home: Home) -> str:
         with LogWriter(home.logs, LogLimits(), time.time) as book:
             book.note(LOG_NAME, "error", text)
         return f"For details run: freehold logs {LOG_NAME} --home {home.root}"
+    import tempfile
+
     descriptor, name = tempfile.mkstemp(prefix="freehold-error-", suffix=".log")
     with os.fdopen(descriptor, "w") as file:
         file.write(text)

@@ -1,6 +1,5 @@
 """Shared by the history commands: call the keeper, or open the history when no keeper runs, and print the replies."""
 
-import json
 import os
 import sys
 import time
@@ -8,15 +7,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from freehold.agents.visible_text import make_visible
+from freehold.cli._completion import offer, read_entry_names
+from freehold.cli._json_output import echo_json
 from freehold.errors import FreeholdError
 from freehold.history import calls
 from freehold.history.author import author_json, describe_author
 from freehold.history.model import EntryRecord, FinalFate
 from freehold.history.restore_event import RestoreCall, make_restore_event
 from freehold.home import Home
-from freehold.strict_json import encode
 from freehold.typed_call import TypedCall
 
 if TYPE_CHECKING:
@@ -133,6 +134,9 @@ class EntryNumber(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         return value if isinstance(value, int) else read_entry_number(str(value))
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return offer(read_entry_names)(ctx, param, incomplete)
+
 
 def describe_plan(plan: calls.RestorePreview) -> list[str]:
     lines = [f"{plan.kind.capitalize()} to entry {plan.target}. Nothing has been written."]
@@ -169,7 +173,9 @@ def describe_entry(entry: EntryRecord, now: float) -> str:
         counts.append(click.style(f"lines +{entry.lines_added} -{entry.lines_removed}", dim=True))
     who = _make_one_line(describe_author(author_json(entry.who)))
     good = click.style(" known good", fg="green") if entry.good else ""
-    why = f"  {_make_one_line(entry.why)}" if entry.why else ""
+    # A state that was recorded in the middle of a turn has a reason of its own; what led to it is the prompt.
+    reason = entry.who.prompt or entry.why
+    why = f"  {_make_one_line(reason)}" if reason else ""
     number = click.style(str(entry.id).rjust(5), bold=True)
     return f"{number}  {format_age(now - entry.at):<9} {entry.kind:<9} {who}  {' '.join(counts)}{why}{good}"
 
@@ -209,7 +215,7 @@ def run_or_preview(
 
 def echo_reply(reply: object, lines: list[str], *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(encode(reply)))
+        echo_json(reply)
         return
     for line in lines:
         click.echo(line)

@@ -31,9 +31,10 @@ def home_option(function: F) -> F:
     )(function)
 
 
-def json_option(function: F) -> F:
-    """Add `--json`. The command receives a bool named `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")(function)
+def choose_home(ctx: click.Context, home: Home) -> Home:
+    """The home of a subcommand: `--home` may be before or after its name."""
+    given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
+    return home if given or not isinstance(ctx.obj, Home) else ctx.obj
 
 
 def require_home(home: Home) -> None:

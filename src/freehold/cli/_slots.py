@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from freehold.manifest import Manifest
     from freehold.slots import Slot, SlotCall, SlotName
     from freehold.slots.host import SlotPlace
+    from freehold.slots.paired import PairedFreeholds
+    from freehold.timeline import Timeline
 
 T = TypeVar("T")
 
@@ -28,7 +30,20 @@ async def open_place(home: Home) -> "AsyncIterator[tuple[Manifest, SlotPlace]]":
     require_home(home)
     manifest = require_manifest(home.manifest, os.environ).manifest
     with Timeline(home.timeline) as timeline:
-        yield manifest, make_place(home, timeline, Vault(home.vault).get)
+        paired = find_paired(home, manifest, timeline)
+        yield manifest, make_place(home, timeline, Vault(home.vault).get, paired=paired)
+
+
+def find_paired(home: Home, manifest: "Manifest", timeline: "Timeline") -> "PairedFreeholds":
+    """The neighbours that a slot may be kept by. What signs requests to them is loaded when one is asked."""
+    from freehold.features.registry import list_features, load_reference
+    from freehold.slots.paired import PairedFreeholds
+
+    for feature in list_features():
+        if feature.paired is not None:
+            found: PairedFreeholds = load_reference(feature.paired)(home, manifest, timeline)
+            return found
+    return PairedFreeholds()
 
 
 def use_slot(home: Home, name: "SlotName", work: "Callable[[Slot], Awaitable[T]]") -> T:

@@ -15,10 +15,18 @@ TOKEN_LIFETIME = 120.0
 
 
 @contextmanager
-def temporary_token(tokens: "ApiTokens", verb: str, *scopes: "Scope", life: float = TOKEN_LIFETIME) -> Iterator[str]:
-    """Yield the secret. A thread renews the token while the block runs; at its end the token is revoked."""
+def temporary_token(
+    tokens: "ApiTokens", verb: str, *scopes: "Scope", life: float = TOKEN_LIFETIME, mark: str | None = None
+) -> Iterator[str]:
+    """Yield the secret. A thread renews the token while the block runs; at its end the token is revoked.
+
+    With a `mark` the name is the same each time: whoever uses it is then the same caller. A token of that name that a
+    killed command left is replaced.
+    """
     _remove_expired(tokens, f"{verb}-")
-    name = f"{verb}-{secrets.token_hex(4)}"
+    name = f"{verb}-{mark or secrets.token_hex(4)}"
+    if mark is not None:
+        tokens.revoke(name)
     _, secret = tokens.create(name, scopes, time.time() + life)
     over = threading.Event()
     renewing = threading.Thread(target=_renew, args=(tokens, name, life, over), name="token", daemon=True)

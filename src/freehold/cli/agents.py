@@ -1,16 +1,18 @@
 """`freehold agents`."""
 
-import json
-import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._completion import offer, read_agent_names
+from freehold.cli._home_files import read_manifest
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import choose_home, home_option
 from freehold.home import Home
 
 if TYPE_CHECKING:
+    from freehold.agents.catalogue.acp_registry import RegistryAgent
     from freehold.agents.catalogue.definition import AgentDefinition
     from freehold.agents.catalogue.trial import AgentTrial
     from freehold.manifest import Manifest
@@ -22,9 +24,21 @@ _ASKS = {
 }
 
 
+class ListedAgent(TypedDict):
+    """`asks` is null for an agent whose first session shows whether it asks before it acts."""
+
+    name: str
+    title: str
+    installed: bool
+    package: str | None
+    asks: bool | None
+    default: bool
+    problem: str | None
+
+
 @click.group(invoke_without_command=True)
 @home_option
-@json_option
+@json_option(JsonOutput(ListedAgent, "list"))
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     """List the agents, or add, remove and test one.
@@ -42,8 +56,8 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     from freehold.agents.catalogue.installation import find_problem, read_receipt
     from freehold.agents.catalogue.registry import is_known_to_ask, known_agents
 
-    manifest = _manifest(home)
-    rows = []
+    manifest = read_manifest(home)
+    rows: list[ListedAgent] = []
     for name, entry in known_agents(manifest).items():
         receipt = read_receipt(home, name)
         rows.append(
@@ -58,21 +72,22 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
             }
         )
     if as_json:
-        click.echo(json.dumps(rows))
+        echo_json(rows)
         return
     for row in rows:
         mark = "*" if row["default"] else " "
         state = "not installed" if not row["installed"] else row["problem"] or "ready"
         words = f"{mark} {row['name']:<12} {row['title']:<24} {state}"
-        click.secho(words + _ASKS[row["asks"] if isinstance(row["asks"], bool) else None], dim=not row["installed"])
+        click.secho(words + _ASKS[row["asks"]], dim=not row["installed"])
     click.echo("\n* is the default agent. To install an agent: freehold agents add NAME")
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…", shell_complete=offer(read_agent_names))
+@click.option("--if-new", is_flag=True, help="Do nothing unless this Freehold has never run.")
 @home_option
 @click.pass_context
-def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
+def add(ctx: click.Context, names: tuple[str, ...], if_new: bool, home: Home) -> None:
     """Install agents.
 
     Packages are pinned and checked by hash. An interrupted download continues where it stopped.
@@ -85,8 +100,10 @@ def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
     from freehold.agents.catalogue.registry import find_agent, is_known_to_ask
     from freehold.home import ensure_private_folder
 
-    home = _home(ctx, home)
-    manifest = _manifest(home)
+    home = choose_home(ctx, home)
+    if if_new and home.history.exists():
+        return
+    manifest = read_manifest(home)
     entries = [find_agent(manifest, name) for name in names]
     ensure_private_folder(home.root)
     for entry in entries:
@@ -98,7 +115,82 @@ def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("index", type=click.Path(allow_dash=True), metavar="INDEX")
+@click.argument("names", nargs=-1, metavar="[ID]…")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@home_option
+@json_option(JsonOutput("freehold.agents.catalogue.acp_registry:RegistryAgent", "list"))
+@click.pass_context
+def registry(ctx: click.Context, index: str, names: tuple[str, ...], yes: bool, home: Home, as_json: bool) -> None:
+    """List the agents of an ACP registry, or describe some of them in the manifest and install them.
+
+    INDEX is the index of a registry, registry.json: a file, - for standard input, or an address with https (then Freehold
+    must run: it is read through egress). An agent that is added is written into freehold.toml and installed as any
+    other: pinned, and by its hashes. One that is only a program without a package cannot be added. Like every agent that
+    Freehold does not know, it works only in a mode in which it asks.
+
+    \b
+    Examples:
+      freehold agents registry registry.json
+      freehold agents registry https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json qwen-code
+    """
+    from freehold.agents.catalogue.acp_registry import find_in_registry
+
+    home = choose_home(ctx, home)
+    agents = _read_index(home, index)
+    chosen = [find_in_registry(agents, name) for name in names]
+    shown = chosen or agents
+    if as_json and not names:
+        echo_json(shown)
+        return
+    for one in shown:
+        click.secho(f"{one.id:<24} {one.version:<12} {one.license:<14} {one.package or one.why}", dim=not one.package)
+        click.echo(f"  {one.description}")
+    if chosen and not yes and not click.confirm("Write this into freehold.toml and install it?", err=True):
+        raise click.Abort
+    for one in chosen:
+        _add_from_registry(home, one)
+
+
+def _read_index(home: Home, index: str) -> "list[RegistryAgent]":
+    from freehold.agents.catalogue.acp_registry import MAX_INDEX, RegistryAgent, read_registry
+    from freehold.agents.catalogue.remote_registry import is_address
+
+    if is_address(index):
+        from freehold.cli._running_freehold import running_freehold
+
+        with running_freehold(home, "agents", "admin") as freehold:
+            return [RegistryAgent(**one.model_dump()) for one in freehold.agents.read_registry(index)]
+    try:
+        with click.open_file(index, "rb") as file:
+            return read_registry(file.read(MAX_INDEX + 1))
+    except OSError as error:
+        raise click.BadParameter(f"'{index}': {error.strerror}") from None
+
+
+def _add_from_registry(home: Home, chosen: "RegistryAgent") -> None:
+    from freehold.agents.catalogue.acp_registry import choose_program
+    from freehold.agents.catalogue.installation import install_agent
+    from freehold.agents.catalogue.npm import list_programs
+    from freehold.agents.catalogue.registry import find_agent
+    from freehold.home import ensure_private_folder
+    from freehold.manifest.edit import edit_manifest
+
+    ensure_private_folder(home.root)
+    edit_manifest(home.manifest, f"agents.{chosen.id}", chosen.describe())
+    receipt = install_agent(home, find_agent(read_manifest(home), chosen.id), ProgressLine(chosen.id))
+    ProgressLine.clear()
+    kind, _, package = chosen.package.partition(":")
+    program = choose_program(chosen, list_programs(home, chosen.id, package)) if kind == "npm" else chosen.program
+    if program != chosen.program:
+        edit_manifest(home.manifest, f"agents.{chosen.id}.command", [program, *chosen.arguments])
+    click.echo(
+        f"Installed {chosen.id} ({receipt.package}, {receipt.lock[:19]}). Test it: freehold agents test {chosen.id}"
+    )
+
+
+@command.command()
+@click.argument("name", shell_complete=offer(read_agent_names))
 @home_option
 @click.pass_context
 def remove(ctx: click.Context, name: str, home: Home) -> None:
@@ -110,14 +202,14 @@ def remove(ctx: click.Context, name: str, home: Home) -> None:
     """
     from freehold.agents.catalogue.installation import remove_agent
 
-    remove_agent(_home(ctx, home), name)
+    remove_agent(choose_home(ctx, home), name)
     click.echo(f"Removed {name}")
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=offer(read_agent_names))
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.agents.catalogue.trial:AgentTrial"))
 @click.pass_context
 def test(ctx: click.Context, name: str, home: Home, as_json: bool) -> None:
     """Test an agent in a temporary computer with a scripted model.
@@ -134,15 +226,15 @@ def test(ctx: click.Context, name: str, home: Home, as_json: bool) -> None:
     from freehold.agents.catalogue.registry import find_agent
     from freehold.errors import FreeholdError
 
-    home = _home(ctx, home)
-    manifest = _manifest(home)
+    home = choose_home(ctx, home)
+    manifest = read_manifest(home)
     entry = find_agent(manifest, name)
     problem = find_problem(home, entry)
     if problem is not None:
         raise FreeholdError("agent.not-installed", f"{entry.title}: {problem}", hint=f"freehold agents add {name}")
     trial = asyncio.run(_try_agent(home, entry, manifest))
     if as_json:
-        click.echo(json.dumps(trial.as_json()))
+        echo_json(trial.as_json())
         return
     able = ", ".join(word for word, yes in trial.capabilities.items() if yes) or "none beyond the basics"
     click.echo(f"{entry.title} {trial.version} works")
@@ -187,16 +279,3 @@ class ProgressLine:
     def clear() -> None:
         if sys.stderr.isatty():
             click.echo("\r\x1b[K", nl=False, err=True)
-
-
-def _home(ctx: click.Context, home: Home) -> Home:
-    """`--home` may be before or after the subcommand."""
-    outer = ctx.obj
-    given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
-    return home if given or not isinstance(outer, Home) else outer
-
-
-def _manifest(home: Home) -> "Manifest":
-    from freehold.manifest import load_manifest
-
-    return load_manifest(home.manifest, os.environ, home=home.root).manifest

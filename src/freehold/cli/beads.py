@@ -1,12 +1,12 @@
 """`freehold beads`."""
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.cli._slots import call_slot
 from freehold.home import Home
 from freehold.slots.beads.contract import KINDS, STATUSES
@@ -26,7 +26,7 @@ label_option = click.option("--label", "labels", multiple=True, metavar="LABEL",
 @click.option("--label", metavar="LABEL", help="Only items with this label.")
 @click.option("--text", metavar="TEXT", help="Only items with this text in the title or the description.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead", "list"))
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -59,7 +59,7 @@ def command(
         if show_all or status or bead.status != "closed"
     ]
     if as_json:
-        click.echo(json.dumps([_as_json(bead) for bead in found]))
+        echo_json(found)
     elif found:
         for bead in found:
             click.echo(_line(bead))
@@ -88,7 +88,7 @@ def _read_all(home: Home, **wanted: Any) -> "list[Bead]":
 @command.command()
 @click.argument("bead", metavar="ITEM")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:BeadDetails"))
 def show(bead: str, home: Home, as_json: bool) -> None:
     """Show an item with its comments, its evidence and its history.
 
@@ -97,11 +97,10 @@ def show(bead: str, home: Home, as_json: bool) -> None:
       freehold beads show fh-2k4m9qx
     """
     from freehold.slots.beads.contract import GetBead
-    from freehold.strict_json import encode
 
     found = call_slot(home, "beads", GetBead(bead))
     if as_json:
-        click.echo(json.dumps(encode(found)))
+        echo_json(found)
     else:
         _print_details(found)
 
@@ -115,7 +114,7 @@ def show(bead: str, home: Home, as_json: bool) -> None:
 @click.option("--parent", metavar="ITEM", help="The item that it is part of.")
 @click.option("--needs", multiple=True, metavar="ITEM", help="An item that must be closed first.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead"))
 def create(
     title: str,
     description: str,
@@ -150,7 +149,7 @@ def create(
 @label_option
 @click.option("--parent", metavar="ITEM", help="The item that it is part of; '' for none.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead"))
 def update(
     bead: str,
     title: str | None,
@@ -177,7 +176,7 @@ def update(
 @command.command()
 @click.argument("bead", metavar="ITEM")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead"))
 def claim(bead: str, home: Home, as_json: bool) -> None:
     """Take an item, so that nobody else works on it.
 
@@ -193,7 +192,7 @@ def claim(bead: str, home: Home, as_json: bool) -> None:
 @command.command()
 @click.argument("bead", metavar="ITEM")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead"))
 def release(bead: str, home: Home, as_json: bool) -> None:
     """Give an item back, also one that an agent holds.
 
@@ -211,7 +210,7 @@ def release(bead: str, home: Home, as_json: bool) -> None:
 @click.argument("reason")
 @click.option("--evidence", metavar="TEXT", help="What shows that it is done; needed where an agent has worked.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead"))
 def close(bead: str, reason: str, evidence: str | None, home: Home, as_json: bool) -> None:
     """Close an item.
 
@@ -227,7 +226,7 @@ def close(bead: str, reason: str, evidence: str | None, home: Home, as_json: boo
 @command.command()
 @click.argument("bead", metavar="ITEM")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead"))
 def reopen(bead: str, home: Home, as_json: bool) -> None:
     """Open a closed item again.
 
@@ -244,7 +243,7 @@ def reopen(bead: str, home: Home, as_json: bool) -> None:
 @click.argument("bead", metavar="ITEM")
 @click.argument("text")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead"))
 def comment(bead: str, text: str, home: Home, as_json: bool) -> None:
     """Comment on an item.
 
@@ -262,7 +261,7 @@ def comment(bead: str, text: str, home: Home, as_json: bool) -> None:
 @click.argument("needs", metavar="OTHER")
 @click.option("--remove", is_flag=True, help="It does not need the other one any more.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.beads.contract:Bead"))
 def need(bead: str, needs: str, remove: bool, home: Home, as_json: bool) -> None:
     """Let an item wait until another one is closed.
 
@@ -281,7 +280,7 @@ def need(bead: str, needs: str, remove: bool, home: Home, as_json: bool) -> None
 @click.option("--agent", metavar="AGENT", help="Which agent. [default: the default agent]")
 @click.option("--model", metavar="MODEL", help="Which model. [default: the agent's own]")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.slot_models:BeadWork"))
 def work(bead: str, agent: str | None, model: str | None, home: Home, as_json: bool) -> None:
     """Set an agent on an item. Freehold must run.
 
@@ -295,13 +294,16 @@ def work(bead: str, agent: str | None, model: str | None, home: Home, as_json: b
 
     with running_freehold(home, "beads", "beads", "prompt") as freehold:
         done = freehold.beads.work(bead, agent=agent, model=model)
-    click.echo(json.dumps(done.model_dump(mode="json")) if as_json else f"Session {done.session} works on {bead}")
+    if as_json:
+        echo_json(done.model_dump())
+    else:
+        click.echo(f"Session {done.session} works on {bead}")
 
 
 @command.command()
 @click.argument("bead", metavar="ITEM")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.slot_models:BeadFileChange", "list"))
 def changes(bead: str, home: Home, as_json: bool) -> None:
     """Show which files the sessions that worked on an item have changed. Freehold must run.
 
@@ -317,7 +319,7 @@ def changes(bead: str, home: Home, as_json: bool) -> None:
     with running_freehold(home, "beads", "beads") as freehold:
         found = freehold.beads.changes(bead)
     if as_json:
-        click.echo(json.dumps([one.model_dump(mode="json") for one in found]))
+        echo_json([one.model_dump() for one in found])
         return
     for one in found:
         click.echo(
@@ -332,13 +334,10 @@ def changes(bead: str, home: Home, as_json: bool) -> None:
 
 def _change(home: Home, request: "BeadWrite", as_json: bool) -> None:
     bead = call_slot(home, "beads", request)
-    click.echo(json.dumps(_as_json(bead)) if as_json else _line(bead))
-
-
-def _as_json(bead: "Bead") -> Any:
-    from freehold.strict_json import encode
-
-    return encode(bead)
+    if as_json:
+        echo_json(bead)
+    else:
+        click.echo(_line(bead))
 
 
 def _line(bead: "Bead") -> str:

@@ -3,20 +3,22 @@
 import asyncio
 import codecs
 import contextlib
-import json
 import os
 import signal
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from freehold.agents.visible_text import make_visible
-from freehold.cli._options import home_option, json_option
+from freehold.cli._completion import offer, read_agent_names, read_session_names
+from freehold.cli._freehold_address import open_address
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
@@ -32,13 +34,22 @@ MAX_KEYS = 4096
 
 @click.command()
 @click.argument("prompt", required=False)
-@click.option("-a", "--agent", metavar="NAME", help="The agent to talk to. [default: agents.default of the manifest]")
+@click.option(
+    "-a",
+    "--agent",
+    metavar="NAME",
+    shell_complete=offer(read_agent_names),
+    help="The agent to talk to. [default: agents.default of the manifest]",
+)
 @click.option("-p", "--print", "once", is_flag=True, help="Send one prompt, print the answer and exit.")
-@click.option("--session", metavar="ID", help="Continue an existing session.")
+@click.option("--session", metavar="ID", shell_complete=offer(read_session_names), help="Continue an existing session.")
 @click.option("--list", "show_list", is_flag=True, help="List the sessions, the most recently used first.")
 @click.option("--to", "url", metavar="URL", help="Use a remote Freehold; needs freehold login URL.")
 @home_option
-@json_option
+@json_option(
+    JsonOutput("freehold.client.session_models:SessionUpdate", "lines"),
+    JsonOutput("freehold.client.session_models:SessionInfo", "list", when="--list"),
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -53,7 +64,8 @@ def command(
 ) -> None:
     """Talk to an agent in the terminal.
 
-    Ctrl-C stops the agent, Ctrl-D exits. A line that starts with ! runs as a command in the computer.
+    Ctrl-C stops the agent, Ctrl-D exits. A line that starts with ! runs as a command in the computer. @FILE in a prompt
+    hands over a file of the workspace. Commands begin with /, and /help lists them.
 
     The agent asks before it acts. Press y to allow once, c to allow for this conversation, a to always allow, n to
     reject. Choices have numbers; press t to type an answer. Without a terminal, answer in the browser.
@@ -69,39 +81,16 @@ def command(
     if show_list:
         if prompt or session or once:
             raise click.UsageError("--list cannot be used with PROMPT, -p or --session")
-        with _credentials(home, url) as (address, token):
+        with open_address(home, url, "chat") as (address, token):
             asyncio.run(_list(address, token, as_json=as_json))
         return
     if prompt is None and not sys.stdin.isatty():
         prompt, once = sys.stdin.read().strip(), True
     if once and not prompt:
         raise click.UsageError("-p needs a prompt: give it as an argument, or pipe it in")
-    with _credentials(home, url) as (address, token):
+    with open_address(home, url, "chat") as (address, token):
         ended = asyncio.run(_chat(address, token, prompt, agent, session, once=once or as_json, as_json=as_json))
     ctx.exit(ended)
-
-
-@contextlib.contextmanager
-def _credentials(home: Home, url: str | None) -> Iterator[tuple[str, str | None]]:
-    """For a remote Freehold those of `freehold login`; for this one a temporary token."""
-    if url is not None:
-        yield url, None
-        return
-    from freehold.cli._temporary_token import temporary_token
-    from freehold.identity.tokens import ApiTokens
-    from freehold.manifest import load_manifest
-
-    manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
-    if not home.identity.exists():
-        raise FreeholdError(
-            "keeper.not-running", f"Freehold has never run in {home.root}", hint="Start it: freehold up"
-        )
-    with (
-        ApiTokens(home.identity, owner=manifest.owner.did) as tokens,
-        # The owner may run `!` commands and answer always, as in a browser.
-        temporary_token(tokens, "chat", "admin") as secret,
-    ):
-        yield f"http://localhost:{manifest.gateway.port}", secret
 
 
 async def _chat(
@@ -114,16 +103,13 @@ async def _chat(
     once: bool,
     as_json: bool,
 ) -> int:
-    from freehold.cli._session_view import SessionView
+    from freehold.cli._chat_commands import ChatCommands, find_files
     from freehold.client import Freehold
 
     async with Freehold(address, token=token) as home:
         session = await _open_session(home, agent, name)
-        view = SessionView(
-            _write,
-            colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
-            answer_url=None if sys.stdin.isatty() else f"{address}/sessions?id={session.id}",
-        )
+        view = make_view(address, session)
+        commands = ChatCommands(home, session, lambda question: click.confirm(question))
         if not once:
             line = f"{session.info.agent} · continue later: freehold chat --session {session.id}"
             click.secho(make_visible(line), dim=True)
@@ -132,11 +118,22 @@ async def _chat(
             prompt = None
             if text is None or text in ("/quit", "/exit"):
                 return 0
-            if not text.strip():
+            if not text.strip() or (not once and text.startswith("/") and await commands.run(text)):
                 continue
-            ended = await _run_turn(session, text, view, as_json=as_json)
+            files = await find_files(home, text)
+            ended = await run_turn(commands.session, text, files, view, as_json=as_json)
             if once:
                 return 0 if ended == "end_turn" else 1
+
+
+def make_view(address: str, session: "AsyncSession") -> "SessionView":
+    from freehold.cli._session_view import SessionView
+
+    return SessionView(
+        _write,
+        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        answer_url=None if sys.stdin.isatty() else f"{address}/sessions?id={session.id}",
+    )
 
 
 async def _list(address: str, token: str | None, *, as_json: bool) -> None:
@@ -146,7 +143,7 @@ async def _list(address: str, token: str | None, *, as_json: bool) -> None:
     async with Freehold(address, token=token) as home:
         page = await home.sessions.list()
     if as_json:
-        click.echo(json.dumps([one.model_dump() for one in page.sessions]))
+        echo_json([one.model_dump() for one in page.sessions])
         return
     now = datetime.now(UTC)
     for one in page.sessions:
@@ -185,13 +182,15 @@ def _read_prompt() -> str | None:
             return None
 
 
-async def _run_turn(session: "AsyncSession", text: str, view: "SessionView", *, as_json: bool) -> str:
+async def run_turn(
+    session: "AsyncSession", text: str, files: Sequence[str], view: "SessionView", *, as_json: bool
+) -> str:
     """Run one turn and return its stop reason."""
     reason = "error"
     with _read_keys(view) as keys:
         async with asyncio.TaskGroup() as group:
             pressing = group.create_task(_answer_approvals(session, view, keys))
-            async for update in session.prompt(text):
+            async for update in session.prompt(text, files=files):
                 if update.kind == "turn.ended":
                     reason = str(update.data.get("stop_reason"))
                 _show_update(update, view, as_json=as_json)
@@ -205,7 +204,7 @@ def _show_update(update: "SessionUpdate", view: "SessionView", *, as_json: bool)
     if not as_json:
         view.show(update)
     elif not update.is_delta:
-        click.echo(json.dumps({"seq": update.seq, "turn": update.turn, "kind": update.kind, "data": update.data}))
+        echo_json({"seq": update.seq, "turn": update.turn, "kind": update.kind, "data": update.data})
 
 
 async def _answer_approvals(session: "AsyncSession", view: "SessionView", keys: "asyncio.Queue[str]") -> None:
@@ -217,6 +216,8 @@ async def _answer_approvals(session: "AsyncSession", view: "SessionView", keys: 
         key = await keys.get()
         try:
             if key == INTERRUPT:
+                view.end_line()
+                click.secho("Stopping…", dim=True, err=True)
                 await session.cancel()
             elif view.pending_approvals and (answer := reader.read_key(key, view.pending_approvals[0])) is not None:
                 await session.answer(answer.approval, answer.answer, answer.note)

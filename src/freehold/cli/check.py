@@ -1,15 +1,14 @@
 """`freehold check`."""
 
-import json
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
@@ -17,10 +16,29 @@ if TYPE_CHECKING:
     from freehold.manifest import LoadedManifest, ManifestProblem
 
 
+class FoundProblem(TypedDict):
+    """One problem of a manifest, with the line of its file."""
+
+    code: str
+    message: str
+    hint: str
+    file: str
+    line: int | None
+    key: str
+    severity: Literal["error", "warning"]
+
+
+class CheckReport(TypedDict):
+    file: str
+    ok: bool
+    checksum: str
+    problems: list[FoundProblem]
+
+
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @home_option
-@json_option
+@json_option(JsonOutput(CheckReport))
 def command(file: Path | None, home: Home, as_json: bool) -> None:
     """Check a manifest and list all its problems.
 
@@ -39,15 +57,26 @@ def command(file: Path | None, home: Home, as_json: bool) -> None:
     path = file or home.manifest
     loaded = load_manifest(path, os.environ, home=home.root)
     if as_json:
-        click.echo(json.dumps(_as_json(loaded), indent=2))
+        echo_json(_make_report(loaded), indent=2)
     else:
         _print(loaded, there=path.exists())
     if loaded.errors:
         sys.exit(1)
 
 
-def _as_json(loaded: "LoadedManifest") -> dict[str, object]:
-    problems = [{**asdict(problem), "severity": problem.severity} for problem in loaded.problems]
+def _make_report(loaded: "LoadedManifest") -> CheckReport:
+    problems = [
+        FoundProblem(
+            code=problem.code,
+            message=problem.message,
+            hint=problem.hint,
+            file=problem.file,
+            line=problem.line,
+            key=problem.key,
+            severity=problem.severity,
+        )
+        for problem in loaded.problems
+    ]
     return {"file": str(loaded.path), "ok": not loaded.errors, "checksum": loaded.checksum, "problems": problems}
 
 

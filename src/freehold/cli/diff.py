@@ -1,14 +1,12 @@
 """`freehold diff`."""
 
-import json
-
 import click
 
 from freehold.cli._history import CHANGE_SIGNS, EntryNumber, ask
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.history.calls import DiffEntry, EntryDiff, FileDiffText
 from freehold.home import Home
-from freehold.strict_json import encode
 
 _BAR = 40
 
@@ -18,7 +16,7 @@ _BAR = 40
 @click.argument("path", required=False)
 @click.option("--stat", "only_stat", is_flag=True, help="Show only how much changed in each file.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.history.calls:EntryDiff"))
 def command(home: Home, entry: int, path: str | None, only_stat: bool, as_json: bool) -> None:
     """Show what ENTRY changed, line by line.
 
@@ -29,7 +27,7 @@ def command(home: Home, entry: int, path: str | None, only_stat: bool, as_json: 
     """
     answer = ask(home, DiffEntry(entry, path))
     if as_json:
-        click.echo(json.dumps(encode(answer)))
+        echo_json(answer)
         return
     if only_stat:
         _print_stat(answer)

@@ -1,14 +1,17 @@
 """`freehold egress`."""
 
-import json
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, cast
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._home_files import read_manifest
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import choose_home, home_option
+from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.strict_json import IsoTime
 
 if TYPE_CHECKING:
     from freehold.egress import EgressRule, EgressSettings, NetworkRequest, OwnerAnswer
@@ -28,6 +31,35 @@ _REACHES = {
 }
 
 
+class ListedRule(TypedDict):
+    """`session` is set for a rule of one conversation."""
+
+    verdict: Literal["allow", "deny"]
+    rule: str
+    reach: str
+    session: str | None
+
+
+class WaitingRequest(TypedDict):
+    """A connection that waits for an answer. `session` is null when no session asks."""
+
+    id: int
+    target: str
+    host: str
+    port: int | None
+    session: str | None
+    who: str
+    first_seen: IsoTime
+    last_seen: IsoTime
+    count: int
+
+
+class EgressReport(TypedDict):
+    mode: Literal["deny", "ask", "allow"]
+    rules: list[ListedRule]
+    pending: list[WaitingRequest]
+
+
 class AnswerChoice(click.Choice[str]):
     """The answers to a network request. The answer `session` of 0.1.0 is refused and the new answers are named."""
 
@@ -43,7 +75,7 @@ class AnswerChoice(click.Choice[str]):
 
 @click.group(invoke_without_command=True)
 @home_option
-@json_option
+@json_option(JsonOutput(EgressReport))
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     """Show and change which hosts the computer may reach.
@@ -69,11 +101,11 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
         from freehold.egress.service import rules_as_json
 
         pending = [request.as_json() for request in requests]
-        click.echo(json.dumps({"mode": settings.mode, "rules": rules_as_json(rules), "pending": pending}))
+        echo_json({"mode": settings.mode, "rules": rules_as_json(rules), "pending": pending})
         return
     click.echo(f"mode {settings.mode}: {_MODES[settings.mode]}")
     _print_rules(rules)
-    _print_requests(requests)
+    _print_requests(requests, _name_sessions(home, requests))
 
 
 @command.command()
@@ -93,7 +125,7 @@ def allow(ctx: click.Context, host: str, home: Home) -> None:
       freehold egress allow api.test
       freehold egress allow 'git.example.org:22'
     """
-    _add(_home(ctx, home), "allow", host)
+    _add(choose_home(ctx, home), "allow", host)
 
 
 @command.command()
@@ -109,7 +141,7 @@ def deny(ctx: click.Context, host: str, home: Home) -> None:
     Example:
       freehold egress deny '*.example.org'
     """
-    _add(_home(ctx, home), "deny", host)
+    _add(choose_home(ctx, home), "deny", host)
 
 
 @command.command()
@@ -140,7 +172,7 @@ def answer(ctx: click.Context, request: str, answer: str, home: Home) -> None:
         raise click.UsageError("'all' can be answered only with never. Allow hosts one at a time")
     if request != "all" and not (request.isdecimal() and len(request) < 20):
         raise click.UsageError(f"'{request}' is neither the number of a network request nor 'all'")
-    with _opened(_home(ctx, home)) as timeline:
+    with _opened(choose_home(ctx, home)) as timeline:
         requests = NetworkRequests(timeline)
         if request != "all":
             pattern = requests.answer(int(request), cast("OwnerAnswer", answer.replace("-", "_")))
@@ -165,16 +197,9 @@ def forget(ctx: click.Context, rule: str, home: Home) -> None:
     """
     from freehold.egress import EgressRules, parse_pattern
 
-    with _opened(_home(ctx, home)) as timeline:
+    with _opened(choose_home(ctx, home)) as timeline:
         for removed in EgressRules(timeline).remove(parse_pattern(rule)):
             click.echo(f"removed: {removed}")
-
-
-def _home(ctx: click.Context, home: Home) -> Home:
-    """`--home` may be before or after the subcommand."""
-    outer = ctx.obj
-    given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
-    return home if given or not isinstance(outer, Home) else outer
 
 
 def _add(home: Home, verdict: Literal["allow", "deny"], text: str) -> None:
@@ -214,12 +239,10 @@ def _opened(home: Home) -> Iterator["Timeline"]:
 
 
 def _settings(home: Home) -> "EgressSettings":
-    import os
 
     from freehold.egress import EgressSettings
-    from freehold.manifest import load_manifest
 
-    found = load_manifest(home.manifest, os.environ, home=home.root).manifest.egress
+    found = read_manifest(home).egress
     return EgressSettings(found.mode, tuple(found.allow), tuple(found.deny))
 
 
@@ -242,14 +265,33 @@ def _print_rules(rules: list["EgressRule"]) -> None:
         click.echo(f" {rule.pattern!s:<{width}}  {_REACHES[rule.reach]}{only}")
 
 
-def _print_requests(requests: list["NetworkRequest"]) -> None:
+def _name_sessions(home: Home, requests: list["NetworkRequest"]) -> dict[str, str]:
+    """Which sessions ask, in words: title, agent and id."""
+    asking = {request.session for request in requests if request.session is not None}
+    if not asking:
+        return {}
+    from freehold.agents.sessions.store import SessionStore
+    from freehold.agents.visible_text import make_visible
+
+    found = {session: f"session {session}" for session in asking}
+    with _opened(home) as timeline:
+        store = SessionStore(timeline)
+        store.prepare()
+        for session in asking:
+            with suppress(FreeholdError):  # it was deleted
+                row = store.get(session)
+                found[session] = f"'{make_visible(row.title, lines=False)}' ({row.agent}, session {session})"
+    return found
+
+
+def _print_requests(requests: list["NetworkRequest"], sessions: dict[str, str]) -> None:
     if not requests:
         click.echo("no network requests")
         return
     click.echo(f"{len(requests)} network request{'s' * (len(requests) > 1)} waiting")
     for request in requests:
         times = "once" if request.count == 1 else f"{request.count} times"
-        who = f"session {request.session}" if request.session else f"{request.who} (no session)"
+        who = sessions[request.session] if request.session else f"{request.who} (no session)"
         click.secho(f"  {request.id:>4}", bold=True, nl=False)
         click.echo(f"  {request.pattern}  requested {times} by {who}, first at {request.first_seen}")
     first = requests[0]

@@ -1,19 +1,39 @@
 """`freehold events`."""
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import click
 
 from freehold.agents.visible_text import make_visible
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.cli._slots import call_slot, use_slot
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.strict_json import IsoTime
 
 if TYPE_CHECKING:
     from freehold.slots import Slot
     from freehold.slots.events.cloud_event import CloudEvent
+
+
+class PrintedEvent(TypedDict):
+    """The structured form of CloudEvents."""
+
+    sequence: str
+    specversion: str
+    id: str
+    source: str
+    type: str
+    time: IsoTime
+    datacontenttype: str
+    actor: str
+    subject: NotRequired[str]
+    timelineseq: NotRequired[int]
+    imported: NotRequired[bool]
+    data: dict[str, Any]
+
 
 MAX_SHOWN = 200
 """How many characters of the data of an event are printed. --json prints all of it."""
@@ -28,7 +48,7 @@ letters_argument = click.argument("letters", metavar="[NUMBER]...", nargs=-1, ty
 @click.option("--after", type=click.IntRange(min=0), metavar="CURSOR", help="Only events after this one.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, metavar="N", help="At most N events. [default: 50]")
 @home_option
-@json_option
+@json_option(JsonOutput(PrintedEvent, "lines"))
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -76,7 +96,7 @@ def command(
 
 def _print(event: "CloudEvent", as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(event.as_json()))
+        echo_json(event.as_json())
         return
     subject = f"  {event.subject}" if event.subject else ""
     data = json.dumps(event.data, ensure_ascii=False)
@@ -91,7 +111,7 @@ def _print(event: "CloudEvent", as_json: bool) -> None:
 @click.option("--subject", metavar="TEXT", help="What it is about.")
 @click.option("--key", metavar="KEY", help="The same event with the same key is published once.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.events.contract:PublishedEvent"))
 def publish(type: str, data: str, subject: str | None, key: str | None, home: Home, as_json: bool) -> None:
     """Publish an event.
 
@@ -100,7 +120,6 @@ def publish(type: str, data: str, subject: str | None, key: str | None, home: Ho
       freehold events publish com.example.report.done --data '{"pages": 3}'
     """
     from freehold.slots.events.contract import PublishEvent
-    from freehold.strict_json import encode
 
     try:
         given = json.loads(data)
@@ -109,12 +128,15 @@ def publish(type: str, data: str, subject: str | None, key: str | None, home: Ho
     if not isinstance(given, dict):
         raise FreeholdError("events.invalid", "--data is not a JSON object", hint="""Such as --data '{"pages": 3}'""")
     made = call_slot(home, "events", PublishEvent(type, given, subject, key))
-    click.echo(json.dumps(encode(made)) if as_json else f"Published {made.type}: {made.id}")
+    if as_json:
+        echo_json(made)
+    else:
+        click.echo(f"Published {made.type}: {made.id}")
 
 
 @command.command()
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.events.contract:DeliveryStatus"))
 def delivery(home: Home, as_json: bool) -> None:
     """Show where events are sent, and how far that is.
 
@@ -123,11 +145,10 @@ def delivery(home: Home, as_json: bool) -> None:
       freehold events delivery
     """
     from freehold.slots.events.contract import GetDelivery
-    from freehold.strict_json import encode
 
     found = call_slot(home, "events", GetDelivery())
     if as_json:
-        click.echo(json.dumps(encode(found)))
+        echo_json(found)
         return
     if found.state == "none":
         click.echo("Events are kept here and sent nowhere.")
@@ -141,7 +162,7 @@ def delivery(home: Home, as_json: bool) -> None:
 @command.command()
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="NUMBER", help="Only those after this one.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.events.contract:DeadLetterPage"))
 def dead(after: int, home: Home, as_json: bool) -> None:
     """List the events that the sink did not take.
 
@@ -150,11 +171,10 @@ def dead(after: int, home: Home, as_json: bool) -> None:
       freehold events dead
     """
     from freehold.slots.events.contract import ListDeadLetters
-    from freehold.strict_json import encode
 
     page = call_slot(home, "events", ListDeadLetters(after))
     if as_json:
-        click.echo(json.dumps(encode(page)))
+        echo_json(page)
         return
     for letter in page.letters:
         again = "  is being sent again" if letter.again else ""

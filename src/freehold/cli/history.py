@@ -1,15 +1,14 @@
 """`freehold history`."""
 
-import json
 import sys
 
 import click
 
 from freehold.cli._history import ask, carry_out, describe_outcome, echo_reply, make_author
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.history.calls import CollectGarbage, MeasureHistory, RecoverRestore, VerifyHistory
 from freehold.home import Home
-from freehold.strict_json import encode
 
 
 @click.group()
@@ -25,7 +24,7 @@ def command() -> None:
 
 @command.command()
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.history.calls:VerificationReport"))
 def verify(home: Home, as_json: bool) -> None:
     """Check all stored contents for damage.
 
@@ -37,7 +36,7 @@ def verify(home: Home, as_json: bool) -> None:
     """
     answer = ask(home, VerifyHistory())
     if as_json:
-        click.echo(json.dumps(encode(answer)))
+        echo_json(answer)
     else:
         click.echo(f"{answer.contents} contents, {answer.bytes:,} bytes read.")
         for damage in answer.damages:
@@ -53,7 +52,7 @@ def verify(home: Home, as_json: bool) -> None:
 
 @command.command()
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.history.model:StoreSize"))
 def size(home: Home, as_json: bool) -> None:
     """Show the disk space that the history uses, and its quota.
 
@@ -63,7 +62,7 @@ def size(home: Home, as_json: bool) -> None:
     """
     answer = ask(home, MeasureHistory())
     if as_json:
-        click.echo(json.dumps(encode(answer)))
+        echo_json(answer)
         return
     share = 100 * answer.used / max(1, answer.quota)
     click.echo(f"{answer.used:,} of {answer.quota:,} bytes ({share:.1f} %)")
@@ -76,7 +75,7 @@ def size(home: Home, as_json: bool) -> None:
 
 @command.command()
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.history.model:CollectionResult"))
 def collect(home: Home, as_json: bool) -> None:
     """Drop old entries and free their disk space.
 
@@ -89,7 +88,7 @@ def collect(home: Home, as_json: bool) -> None:
     """
     answer = ask(home, CollectGarbage())
     if as_json:
-        click.echo(json.dumps(encode(answer)))
+        echo_json(answer)
         return
     gone = answer.thinned + answer.dropped
     click.echo(f"{gone} entries dropped, {answer.freed:,} bytes freed, {answer.used:,} of {answer.quota:,} used.")
@@ -105,7 +104,7 @@ def collect(home: Home, as_json: bool) -> None:
     "--finish/--back", required=True, default=None, help="Finish the restore, or go back to the state before it."
 )
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.history.calls:RestoreReport"))
 def recover(home: Home, finish: bool, as_json: bool) -> None:
     """Finish an interrupted restore, or go back to the state before it.
 

@@ -1,14 +1,12 @@
 """`freehold log`."""
 
-import json
-
 import click
 
 from freehold.cli._history import ask, describe_entry, now
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.history.calls import ListEntries
 from freehold.home import Home
-from freehold.strict_json import encode
 
 
 @click.command()
@@ -17,7 +15,7 @@ from freehold.strict_json import encode
     "-n", "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="The number of entries to list."
 )
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.history.calls:EntryList"))
 def command(home: Home, path: str | None, limit: int, as_json: bool) -> None:
     """List the history of your files, newest first.
 
@@ -30,7 +28,7 @@ def command(home: Home, path: str | None, limit: int, as_json: bool) -> None:
     """
     answer = ask(home, ListEntries(path, limit))
     if as_json:
-        click.echo(json.dumps(encode(answer)))
+        echo_json(answer)
         return
     moment = now()
     for entry in answer.entries:

@@ -1,14 +1,13 @@
 """`freehold login`."""
 
-import json
 import re
 import secrets
 import socket
-from typing import cast
+from typing import TypedDict, cast
 
 import click
 
-from freehold.cli._options import json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
 
 SCOPES = (
     "read",
@@ -27,6 +26,18 @@ SCOPES = (
 DEFAULT_SCOPES = ("read", "prompt", "files", "history")
 
 
+class ListedLogin(TypedDict):
+    """A stored token of another Freehold, and where it is stored."""
+
+    url: str
+    name: str
+    where: str
+
+
+class StoredLogin(ListedLogin):
+    scopes: list[str]
+
+
 @click.command()
 @click.argument("url", required=False)
 @click.option("--name", metavar="NAME", help="The name of the token. [default: the name of this machine]")
@@ -42,7 +53,7 @@ DEFAULT_SCOPES = ("read", "prompt", "files", "history")
 @click.option("--no-browser", is_flag=True, help="Print the address and do not open a browser.")
 @click.option("--list", "show_list", is_flag=True, help="List the Freeholds that you have tokens for.")
 @click.option("--forget", is_flag=True, help="Revoke the stored token for URL and remove it.")
-@json_option
+@json_option(JsonOutput(StoredLogin), JsonOutput(ListedLogin, "list", when="--list"))
 def command(
     url: str | None,
     name: str | None,
@@ -91,7 +102,7 @@ def _login(url: str, name: str, scopes: tuple[str, ...], *, no_browser: bool, as
     token = wait_for_token(login)
     where = store_token(login.url, name, token)
     if as_json:
-        click.echo(json.dumps({"url": login.url, "name": name, "scopes": list(scopes), "where": where}))
+        echo_json(StoredLogin(url=login.url, name=name, scopes=list(scopes), where=where))
     else:
         place = "your keyring" if where == "keyring" else str(tokens_file())
         click.echo(f"Got the token {name} for {login.url}; it is stored in {place}")
@@ -102,7 +113,7 @@ def _list(as_json: bool) -> None:
 
     stored = list_stored_tokens()
     if as_json:
-        click.echo(json.dumps([{"url": one.url, "name": one.name, "where": one.where} for one in stored]))
+        echo_json([ListedLogin(url=one.url, name=one.name, where=one.where) for one in stored])
     elif not stored:
         click.echo("There are no stored tokens. Get one: freehold login URL")
     for one in () if as_json else stored:

@@ -2,20 +2,33 @@
 
 import collections
 import itertools
-import json
 import time
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._completion import offer, read_program_names
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.home import Home
+from freehold.strict_json import IsoTime
 
 COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
+class ShownLine(TypedDict):
+    """One line of a log. `data` is the line as the program wrote it, when that was JSON."""
+
+    time: IsoTime
+    program: str
+    stream: str
+    level: NotRequired[str]
+    message: NotRequired[str]
+    data: NotRequired[dict[str, Any]]
+
+
 @click.command()
-@click.argument("program", required=False)
+@click.argument("program", required=False, shell_complete=offer(read_program_names))
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new lines, until Ctrl-C.")
 @click.option(
     "--since", metavar="TIME", help="Only lines since then: 30s, 10m, 2h, 3d or a time such as 2026-01-31T12:00."
@@ -25,7 +38,7 @@ COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
 )
 @click.option("--error", "error_id", metavar="ID", help="Only the error with this id, with its cause.")
 @home_option
-@json_option
+@json_option(JsonOutput(ShownLine, "lines"))
 def command(
     program: str | None,
     follow: bool,
@@ -58,7 +71,10 @@ def command(
     shown = stored if lines is None else iter(collections.deque(stored, maxlen=lines))
     line = None
     for line in itertools.chain(shown, reader.follow_lines() if follow else ()):
-        click.echo(json.dumps(line) if as_json else describe_line(line, alone=program is not None))
+        if as_json:
+            echo_json(line)
+        else:
+            click.echo(describe_line(line, alone=program is not None))
     if line is None:
         period = " since then" if since else ""
         about = f" about the error {error_id}" if error_id else ""

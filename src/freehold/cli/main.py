@@ -10,12 +10,19 @@ import freehold.cli
 from freehold import __version__
 from freehold.cli._crash_report import is_debugging, report_crash
 from freehold.cli._options import HOME
+from freehold.cli._topics import TOPICS
 from freehold.errors import FreeholdError
 from freehold.features import list_features, load_reference
 from freehold.home import find_home
+from freehold.installed_version import run_current_version
+
+MAX_SUGGESTIONS = 3
+MIN_LIKENESS = 0.4
+MAX_HELP = 68
+"""Characters of a command's first sentence: what fits beside its name on a terminal of 80 columns."""
 
 
-class CommandGroup(click.Group):
+class LazyCommands(click.Group):
     """Imports a command only when it is used, so that the others do not slow it down."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -48,11 +55,23 @@ class CommandGroup(click.Group):
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             import difflib
 
-            names = self.list_commands(ctx)
-            near = difflib.get_close_matches(args[0], names, 1)
-            suggestion = f" Did you mean {near[0]}?" if near else ""
-            ctx.fail(f"There is no command '{args[0]}'.{suggestion} The commands are: {', '.join(names)}")
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), MAX_SUGGESTIONS, MIN_LIKENESS)
+            suggestion = f" Did you mean {_join_words(near)}?" if near else ""
+            ctx.fail(f"There is no command '{args[0]}'.{suggestion} To list the commands: freehold --help")
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        topics = {topic: [*names] for topic, names in TOPICS.items()}
+        for feature in list_features():
+            topics[feature.topic] += feature.commands
+        for topic, names in topics.items():
+            rows = [
+                (name, command.get_short_help_str(MAX_HELP))
+                for name in names
+                if (command := self.get_command(ctx, name))
+            ]
+            with formatter.section(topic):
+                formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -65,12 +84,16 @@ class CommandGroup(click.Group):
             raise report_crash(error, ctx.meta.get(HOME) or find_home(None)) from None
 
 
+def _join_words(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
 def _feature_commands() -> dict[str, str]:
     """The commands that features declare: name and reference."""
     return {name: reference for feature in list_features() for name, reference in feature.commands.items()}
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="freehold")
 def freehold_command() -> None:
     """Your own computer for AI agents.
@@ -85,9 +108,10 @@ def freehold_command() -> None:
 
 def main() -> None:
     """Run the command. An error exits with the code of its kind, wrong usage with 2."""
+    run_current_version("freehold.cli.main", sys.argv[1:])
     try:
         # With standalone_mode=False, click returns the code of `ctx.exit(code)` instead of exiting with it.
-        code = freehold_command.main(standalone_mode=False)
+        code = freehold_command.main(prog_name="freehold", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.UsageError as error:
         error.show()

@@ -1,12 +1,12 @@
 """`freehold memory`."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.cli._slots import call_slot
 from freehold.home import Home
 from freehold.slots.memory.contract import ORIGINS, SHARED
@@ -24,7 +24,7 @@ namespace_option = click.option("--namespace", "-n", metavar="NAME", help="share
 @click.option("--text", metavar="TEXT", help="Only memories with this text.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, metavar="N", help="At most N. [default: 50]")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.memory.contract:Memory", "list"))
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -55,7 +55,7 @@ def command(
     chosen: Any = origin
     found = call_slot(home, "memory", ListMemories(namespace, chosen, True if pinned else None, text, limit))
     if as_json:
-        click.echo(json.dumps([_as_json(one) for one in found.memories]))
+        echo_json(found.memories)
         return
     for one in found.memories:
         click.echo(_line(one))
@@ -72,7 +72,7 @@ def command(
 @click.option("--namespace", "-n", "namespaces", multiple=True, metavar="NAME", help="Only there; repeat it for more.")
 @click.option("--limit", type=click.IntRange(1, 50), default=5, metavar="N", help="At most N. [default: 5]")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.memory.contract:MemoryMatches"))
 def search(query: str, namespaces: tuple[str, ...], limit: int, home: Home, as_json: bool) -> None:
     """Find memories by meaning and by exact words.
 
@@ -84,9 +84,7 @@ def search(query: str, namespaces: tuple[str, ...], limit: int, home: Home, as_j
 
     found = call_slot(home, "memory", SearchMemories(query, namespaces, limit))
     if as_json:
-        from freehold.strict_json import encode
-
-        click.echo(json.dumps(encode(found)))
+        echo_json(found)
         return
     for one in found.matches:
         click.echo(f"{one.score:.2f}  {_line(one.memory)}")
@@ -101,7 +99,7 @@ def search(query: str, namespaces: tuple[str, ...], limit: int, home: Home, as_j
 @command.command()
 @click.argument("memory", metavar="MEMORY")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.memory.contract:Memory"))
 def show(memory: str, home: Home, as_json: bool) -> None:
     """Show a memory with where it comes from and when it was used.
 
@@ -113,7 +111,7 @@ def show(memory: str, home: Home, as_json: bool) -> None:
 
     found = call_slot(home, "memory", GetMemory(memory))
     if as_json:
-        click.echo(json.dumps(_as_json(found)))
+        echo_json(found)
         return
     from freehold.agents.visible_text import make_visible
 
@@ -140,7 +138,7 @@ def show(memory: str, home: Home, as_json: bool) -> None:
 @click.option("--days", type=click.IntRange(1, 36500), metavar="N", help="Forget it after N days.")
 @click.option("--pin", is_flag=True, help="Begin every new session with it.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.memory.contract:Memory"))
 def add(text: str, namespace: str | None, days: int | None, pin: bool, home: Home, as_json: bool) -> None:
     """Remember something.
 
@@ -160,7 +158,7 @@ def add(text: str, namespace: str | None, days: int | None, pin: bool, home: Hom
 @namespace_option
 @click.option("--days", type=click.IntRange(0, 36500), metavar="N", help="Forget it after N days; 0 for never.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.memory.contract:Memory"))
 def correct(memory: str, text: str | None, namespace: str | None, days: int | None, home: Home, as_json: bool) -> None:
     """Change the text of a memory, its namespace, or when it is forgotten. Your text becomes your word.
 
@@ -178,7 +176,7 @@ def correct(memory: str, text: str | None, namespace: str | None, days: int | No
 @click.argument("memory", metavar="MEMORY")
 @click.option("--remove", is_flag=True, help="Do not begin sessions with it any more.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.memory.contract:Memory"))
 def pin(memory: str, remove: bool, home: Home, as_json: bool) -> None:
     """Begin every new session with a memory.
 
@@ -208,7 +206,7 @@ def forget(memory: str, home: Home) -> None:
 
 @command.command()
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.memory.contract:MemoryStatus"))
 def status(home: Home, as_json: bool) -> None:
     """Show the namespaces, and what makes meanings comparable.
 
@@ -217,11 +215,10 @@ def status(home: Home, as_json: bool) -> None:
       freehold memory status
     """
     from freehold.slots.memory.contract import GetMemoryStatus
-    from freehold.strict_json import encode
 
     found = call_slot(home, "memory", GetMemoryStatus())
     if as_json:
-        click.echo(json.dumps(encode(found)))
+        echo_json(found)
         return
     for one in found.namespaces:
         click.echo(f"{one.name:<30} {one.memories}")
@@ -233,17 +230,14 @@ def status(home: Home, as_json: bool) -> None:
 
 def _change(home: Home, request: "MemoryWrite", as_json: bool) -> None:
     memory = call_slot(home, "memory", request)
-    click.echo(json.dumps(_as_json(memory)) if as_json else _line(memory))
+    if as_json:
+        echo_json(memory)
+    else:
+        click.echo(_line(memory))
 
 
 def _after(days: int | None) -> float | None:
     return None if days is None else (datetime.now(UTC) + timedelta(days=days)).timestamp()
-
-
-def _as_json(memory: "Memory") -> Any:
-    from freehold.strict_json import encode
-
-    return encode(memory)
 
 
 def _line(memory: "Memory") -> str:

@@ -1,24 +1,33 @@
 """`freehold open`."""
 
 import html
-import json
 import os
 import socket
 import webbrowser
 from pathlib import Path
+from typing import NotRequired, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option, require_home
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option, require_home
 from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder
+
+
+class SignInAddress(TypedDict):
+    """Where to sign in. `code` is for the recovery page; `expires_in` is in seconds."""
+
+    url: str
+    code: NotRequired[str]
+    expires_in: NotRequired[int]
 
 
 @click.command()
 @click.option("--keeper", is_flag=True, help="Open the recovery page, which works when everything else is down.")
 @click.option("--print", "only_print", is_flag=True, help="Print the address and do not open a browser.")
 @home_option
-@json_option
+@json_option(JsonOutput(SignInAddress))
 def command(keeper: bool, only_print: bool, home: Home, as_json: bool) -> None:
     """Open this Freehold in the browser.
 
@@ -112,5 +121,8 @@ def _open_browser(url: str) -> bool:
         return False
 
 
-def _show(facts: dict[str, object], words: str, as_json: bool) -> None:
-    click.echo(json.dumps(facts) if as_json else words)
+def _show(facts: SignInAddress, words: str, as_json: bool) -> None:
+    if as_json:
+        echo_json(facts)
+    else:
+        click.echo(words)

@@ -1,7 +1,6 @@
 """`freehold pods`."""
 
 import base64
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from freehold.agents.visible_text import make_visible
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.cli._slots import call_slot, use_slot
 from freehold.home import Home
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @click.option("--folder", default="", metavar="PATH", help="List this folder. [default: the root]")
 @click.option("--type", "media", metavar="TYPE", help="All documents of this type below it, such as 'image/*'.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.pods.contract:DocumentInfo", "list"))
 @click.pass_context
 def command(ctx: click.Context, folder: str, media: str | None, home: Home, as_json: bool) -> None:
-    """Read and write your personal documents, and decide which agent reaches them.
+    """Keep personal documents, and decide which agent reaches them.
 
     They are kept when slots.pods in freehold.toml is "local" or "external". An agent starts without access. Freehold does
     not need to run.
@@ -57,7 +57,7 @@ def command(ctx: click.Context, folder: str, media: str | None, home: Home, as_j
 
     entries = use_slot(home, "pods", read)
     if as_json:
-        click.echo(json.dumps([vars(one) for one in entries]))
+        echo_json(entries)
         return
     for one in entries:
         text = one.path if one.is_folder else f"{one.path}  {one.media}  {'' if one.size is None else one.size}"
@@ -89,7 +89,7 @@ def get_document(path: str, home: Home) -> None:
 @click.option("--new", "is_new", is_flag=True, help="Only if it does not exist.")
 @click.option("--if-match", metavar="ETAG", help="Only if it has this ETag.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.pods.contract:DocumentInfo"))
 def put(path: str, file: str, media: str | None, is_new: bool, if_match: str | None, home: Home, as_json: bool) -> None:
     """Write a document from a file. - reads the standard input.
 
@@ -105,7 +105,10 @@ def put(path: str, file: str, media: str | None, is_new: bool, if_match: str | N
         path, media or split_name(path)[1], base64.b64encode(content).decode(), "base64", if_match, is_new
     )
     made = call_slot(home, "pods", wanted)
-    click.echo(json.dumps(vars(made)) if as_json else f"{made.path}  {made.media}  {made.size}  {made.etag}")
+    if as_json:
+        echo_json(made)
+    else:
+        click.echo(f"{made.path}  {made.media}  {made.size}  {made.etag}")
 
 
 @command.command()
@@ -126,7 +129,7 @@ def delete(path: str, home: Home) -> None:
 @command.command()
 @click.argument("agent", required=False)
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.pods.contract:PodGrant", "list"))
 def grants(agent: str | None, home: Home, as_json: bool) -> None:
     """List which agent may reach which folder.
 
@@ -138,7 +141,7 @@ def grants(agent: str | None, home: Home, as_json: bool) -> None:
 
     found = call_slot(home, "pods", ListGrants(agent)).grants
     if as_json:
-        click.echo(json.dumps([vars(one) for one in found]))
+        echo_json(found)
         return
     for one in found:
         reach = "" if one.session is None else f"  {'once' if one.once else 'only'} in the session {one.session}"
@@ -187,7 +190,7 @@ def revoke(agent: str, folder: str, home: Home) -> None:
 @click.option("--agent", metavar="AGENT", help="Only by this agent.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, metavar="N", help="The last N. [default: 50]")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.pods.contract:PodAccess", "list"))
 def access(folder: str | None, agent: str | None, limit: int, home: Home, as_json: bool) -> None:
     """Show who reached what, the newest first.
 
@@ -201,7 +204,7 @@ def access(folder: str | None, agent: str | None, limit: int, home: Home, as_jso
 
     found = call_slot(home, "pods", ListAccess(folder, agent, limit)).entries
     if as_json:
-        click.echo(json.dumps([vars(one) for one in found]))
+        echo_json(found)
         return
     for one in found:
         at = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,14 +1,14 @@
 """`freehold preview`."""
 
-import json
-import os
 import secrets
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._home_files import read_manifest
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
@@ -26,6 +26,15 @@ def _parse_port(ctx: click.Context, parameter: click.Parameter, given: str | Non
     return int(given)
 
 
+class OpenedPreview(TypedDict):
+    """`address` opens once; `token` is the name of the token that ends the preview when it is revoked."""
+
+    address: str
+    origin: str
+    token: str
+    listening: bool
+
+
 @click.command()
 @click.argument("port", required=False, callback=_parse_port)
 @click.option("--path", default="/", show_default=True, metavar="PATH", help="The path to open.")
@@ -37,7 +46,10 @@ def _parse_port(ctx: click.Context, parameter: click.Parameter, given: str | Non
     help="How long the preview can be used.",
 )
 @home_option
-@json_option
+@json_option(
+    JsonOutput(OpenedPreview, when="PORT"),
+    JsonOutput("freehold.client.models:PreviewPort", "list", when="no PORT"),
+)
 def command(port: int | None, path: str, hours: float, home: Home, as_json: bool) -> None:
     """List the ports in the computer, or get an address to open one.
 
@@ -51,9 +63,8 @@ def command(port: int | None, path: str, hours: float, home: Home, as_json: bool
     """
     from freehold.client import Freehold
     from freehold.identity.tokens import ApiTokens
-    from freehold.manifest import load_manifest
 
-    manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
+    manifest = read_manifest(home)
     if not home.identity.exists():
         raise FreeholdError(
             "keeper.not-running", f"Freehold has never run in {home.root}", hint="Start it: freehold up"
@@ -78,9 +89,7 @@ def command(port: int | None, path: str, hours: float, home: Home, as_json: bool
             if not opened_once:
                 tokens.revoke(name)
     if as_json:
-        click.echo(
-            json.dumps({"address": opened.address, "origin": opened.origin, "token": name, "listening": listening})
-        )
+        echo_json(OpenedPreview(address=opened.address, origin=opened.origin, token=name, listening=listening))
         return
     if not listening:
         click.secho(f"No program listens on port {port} in the computer yet", fg="yellow", err=True)
@@ -90,7 +99,7 @@ def command(port: int | None, path: str, hours: float, home: Home, as_json: bool
 
 def _list(ports: "tuple[PreviewPort, ...]", as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([one.model_dump() for one in ports]))
+        echo_json([one.model_dump() for one in ports])
         return
     for one in ports:
         click.echo(f"{one.port:<6} {one.process or '–':<24} {one.service or ''}".rstrip())

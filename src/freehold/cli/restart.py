@@ -1,19 +1,18 @@
 """`freehold restart`."""
 
-import json
-
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._completion import offer, read_program_names
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.strict_json import encode
 
 
 @click.command()
-@click.argument("program")
+@click.argument("program", shell_complete=offer(read_program_names))
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.keeper.calls:ProgramStatus"))
 def command(program: str, home: Home, as_json: bool) -> None:
     """Restart PROGRAM. The others keep running.
 
@@ -27,7 +26,7 @@ def command(program: str, home: Home, as_json: bool) -> None:
 
     found = call_keeper(home, RestartProgram(program), timeout=120)
     if as_json:
-        click.echo(json.dumps(encode(found)))
+        echo_json(found)
     elif found.state == "ready":
         click.echo(f"{program} is ready" + (f" (pid {found.pid})" if found.pid else ""))
     elif found.state == "idle":

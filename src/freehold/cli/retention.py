@@ -1,17 +1,16 @@
 """`freehold retention`."""
 
-import json
-
 import click
 
-from freehold.cli._options import home_option, json_option, require_home
+from freehold.cli._home_files import read_manifest
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option, require_home
 from freehold.home import Home
-from freehold.strict_json import encode
 
 
 @click.command()
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.retention:RetentionReport"))
 def command(home: Home, as_json: bool) -> None:
     """Show what is kept, for how long and where.
 
@@ -24,18 +23,16 @@ def command(home: Home, as_json: bool) -> None:
       freehold retention
       freehold retention --json | jq '.rules[] | {name, kept}'
     """
-    import os
 
-    from freehold.manifest import load_manifest
     from freehold.retention import read_retention
     from freehold.timeline import Timeline
 
     require_home(home)
-    manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
+    manifest = read_manifest(home)
     with Timeline(home.timeline, readonly=True) as timeline:
         report = read_retention(home, manifest, timeline)
     if as_json:
-        click.echo(json.dumps(encode(report)))
+        echo_json(report)
         return
     for rule in report.rules:
         facts = {

@@ -3,7 +3,8 @@
 import click
 
 from freehold.cli._history import EntryNumber, make_author, run_or_preview
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, json_option
+from freehold.cli._options import home_option
 from freehold.history.calls import PlanRevert, RevertEntry, Side
 from freehold.home import Home
 
@@ -22,7 +23,10 @@ SIDES: dict[str, Side] = {"old": "old", "mine": "mine"}
     "--dry-run", is_flag=True, help="Show what would happen to each path, and every conflict. Nothing is written."
 )
 @home_option
-@json_option
+@json_option(
+    JsonOutput("freehold.history.calls:RestoreReport"),
+    JsonOutput("freehold.history.calls:RestorePreview", when="--dry-run"),
+)
 def command(home: Home, entry: int, choose: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Take back only what ENTRY changed, and keep later changes.
 

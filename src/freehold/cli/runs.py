@@ -1,12 +1,12 @@
 """`freehold runs`."""
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from freehold.agents.visible_text import make_visible
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.cli._running_freehold import running_freehold
 from freehold.home import Home
 
@@ -29,12 +29,12 @@ def _open(home: Home) -> "AbstractContextManager[SyncFreehold]":
 @click.group(invoke_without_command=True)
 @click.option("--active", is_flag=True, help="Only runs that have not finished.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.run_models:RunInfo", "list"))
 @click.pass_context
 def command(ctx: click.Context, active: bool, home: Home, as_json: bool) -> None:
-    """Let agents work in parallel, each in a computer and a copy of a folder of its own.
+    """Let agents work in parallel, each in a copy of a folder.
 
-    The newest run is first. Freehold must run, and slots.orchestrator in freehold.toml be "local" or "external".
+    Each works in a computer of its own. The newest run is first. Freehold must run, and slots.orchestrator in freehold.toml be "local" or "external".
 
     \b
     Examples:
@@ -49,7 +49,7 @@ def command(ctx: click.Context, active: bool, home: Home, as_json: bool) -> None
         page = freehold.runs.list(active=active)
     found = page.runs
     if as_json:
-        click.echo(json.dumps([one.model_dump(mode="json") for one in found]))
+        echo_json([one.model_dump() for one in found])
         return
     for one in found:
         click.echo(_line(one))
@@ -67,7 +67,10 @@ def _line(run: "RunInfo") -> str:
 
 
 def _show(run: "RunInfo", as_json: bool) -> None:
-    click.echo(json.dumps(run.model_dump(mode="json")) if as_json else _line(run))
+    if as_json:
+        echo_json(run.model_dump())
+    else:
+        click.echo(_line(run))
 
 
 @command.command()
@@ -84,7 +87,7 @@ def _show(run: "RunInfo", as_json: bool) -> None:
 )
 @click.option("--wait", is_flag=True, help="Print what it says, and wait until it has finished.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.run_models:RunInfo"))
 def spawn(
     prompt: str,
     agent: str | None,
@@ -116,7 +119,7 @@ def spawn(
 @command.command()
 @run_argument
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.run_models:RunInfo"))
 def stop(run: str, home: Home, as_json: bool) -> None:
     """End a run. What it has changed until then can be merged.
 
@@ -131,7 +134,7 @@ def stop(run: str, home: Home, as_json: bool) -> None:
 @command.command()
 @run_argument
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.run_models:RunFileChange", "list"))
 def changes(run: str, home: Home, as_json: bool) -> None:
     """Show what a run has changed in its copy.
 
@@ -142,7 +145,7 @@ def changes(run: str, home: Home, as_json: bool) -> None:
     with _open(home) as freehold:
         found = freehold.runs.changes(run)
     if as_json:
-        click.echo(json.dumps([one.model_dump() for one in found.files]))
+        echo_json([one.model_dump() for one in found.files])
         return
     for one in found.files:
         marks = (*one.traits, *(["others have changed it too"] if one.conflict else []))
@@ -160,7 +163,7 @@ def changes(run: str, home: Home, as_json: bool) -> None:
 @run_argument
 @click.option("--force", is_flag=True, help="Overwrite what others have changed meanwhile.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.run_models:RunInfo"))
 def merge(run: str, force: bool, home: Home, as_json: bool) -> None:
     """Merge the changes of a finished run into the workspace. freehold undo takes it back.
 
@@ -175,7 +178,7 @@ def merge(run: str, force: bool, home: Home, as_json: bool) -> None:
 @command.command()
 @run_argument
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.client.run_models:RunInfo"))
 def drop(run: str, home: Home, as_json: bool) -> None:
     """Throw away the changes of a finished run.
 

@@ -1,12 +1,14 @@
 """`freehold secret`."""
 
-import json
 import sys
 from datetime import UTC, datetime
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._completion import offer, read_secret_names
+from freehold.cli._home_files import record_act
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.home import Home
 
 
@@ -44,13 +46,13 @@ def set_secret(name: str, home: Home) -> None:
     else:
         value = sys.stdin.read(128 * 1024).removesuffix("\n").removesuffix("\r")
     Vault(home.vault).set(name, value)
-    _record(home, "secret.set", name)
+    record_act(home, "secret.set", {"name": name})
     click.echo(f'Stored {name}. Refer to it in freehold.toml as "secret:{name}"')
 
 
 @command.command("list")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.egress.vault:SecretInfo", "list"))
 def list_secrets(home: Home, as_json: bool) -> None:
     """List the secrets: name, time set and time last used.
 
@@ -62,11 +64,7 @@ def list_secrets(home: Home, as_json: bool) -> None:
 
     secrets = Vault(home.vault).list()
     if as_json:
-        click.echo(
-            json.dumps(
-                [{"name": secret.name, "set_at": secret.set_at, "used_at": secret.used_at} for secret in secrets]
-            )
-        )
+        echo_json(secrets)
         return
     if not secrets:
         click.echo("There are no secrets. Store one: freehold secret set NAME")
@@ -77,7 +75,7 @@ def list_secrets(home: Home, as_json: bool) -> None:
 
 
 @command.command("remove")
-@click.argument("name")
+@click.argument("name", shell_complete=offer(read_secret_names))
 @home_option
 def remove_secret(name: str, home: Home) -> None:
     """Remove a secret. Requests that need it fail from then on.
@@ -89,18 +87,9 @@ def remove_secret(name: str, home: Home) -> None:
     from freehold.egress.vault import Vault
 
     Vault(home.vault).remove(name)
-    _record(home, "secret.removed", name)
+    record_act(home, "secret.removed", {"name": name})
     click.echo(f"Removed {name}")
 
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _record(home: Home, kind: str, name: str) -> None:
-    from freehold.home import ensure_private_folder
-    from freehold.timeline import Timeline
-
-    ensure_private_folder(home.root)
-    with Timeline(home.timeline) as timeline:
-        timeline.append(kind, {"name": name}, who="owner")

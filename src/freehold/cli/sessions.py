@@ -1,12 +1,13 @@
 """`freehold sessions`."""
 
-import json
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option, require_home
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option, require_home
 from freehold.home import Home
+from freehold.strict_json import IsoTime
 
 if TYPE_CHECKING:
     from freehold.agents.sessions.rows import SessionRow
@@ -15,10 +16,31 @@ NO_LIMIT = -1
 _STATES = {"needs_you": "needs you"}
 
 
+class ListedSession(TypedDict):
+    """`seq` is the number of its last event. `waiting` is its place in the queue, while its agent may not start yet."""
+
+    id: str
+    title: str
+    agent: str
+    model: str | None
+    status: Literal["idle", "working", "needs_you", "failed", "queued"]
+    created: IsoTime
+    updated: IsoTime
+    archived: bool
+    cost: float | None
+    seq: int
+    parent: str | None
+    unread: bool
+    mode: str | None
+    asks: bool | None
+    waiting: dict[str, Any] | None
+    folder: str
+
+
 @click.group(invoke_without_command=True, subcommand_metavar="")
 @click.option("--archived", is_flag=True, help="List archived sessions instead.")
 @home_option
-@json_option
+@json_option(JsonOutput(ListedSession, "list"))
 @click.pass_context
 def command(ctx: click.Context, archived: bool, home: Home, as_json: bool) -> None:
     """List the sessions (conversations with agents).
@@ -36,7 +58,7 @@ def command(ctx: click.Context, archived: bool, home: Home, as_json: bool) -> No
     found = _read(home, archived=archived)
     click.secho("Signed-in browsers: freehold sign-ins", dim=True, err=True)
     if as_json:
-        click.echo(json.dumps([session.as_json() for session in found]))
+        echo_json([session.as_json() for session in found])
     elif found:
         _show(found)
     else:

@@ -1,23 +1,22 @@
 """`freehold show`."""
 
 import base64
-import json
 import sys
 from dataclasses import replace
 
 import click
 
 from freehold.cli._history import ask, read_entry_number
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.history.calls import ShowFile
 from freehold.home import Home
-from freehold.strict_json import encode
 
 
 @click.command()
 @click.argument("what", metavar="ENTRY:PATH")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.history.calls:FileVersion"))
 def command(home: Home, what: str, as_json: bool) -> None:
     """Print a file as it was in ENTRY, byte for byte.
 
@@ -32,7 +31,7 @@ def command(home: Home, what: str, as_json: bool) -> None:
     call = ShowFile(read_entry_number(entry), path)
     answer = ask(home, call)
     if as_json:
-        click.echo(json.dumps(encode(answer)))
+        echo_json(answer)
         return
     if answer.base64 is None:
         click.echo(f"{path} was {answer.what}. Its content was not stored", err=True)

@@ -1,13 +1,13 @@
 """`freehold sign-ins`."""
 
-import json
 import os
-from dataclasses import asdict
 from datetime import UTC, datetime
 
 import click
 
-from freehold.cli._options import home_option, json_option, require_home
+from freehold.cli._home_files import record_act
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option, require_home
 from freehold.errors import FreeholdError
 from freehold.home import Home, find_home
 from freehold.identity.sign_ins import SignIns
@@ -30,7 +30,7 @@ def command(ctx: click.Context) -> None:
 
 @command.command(name="list")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.identity.sign_ins:SignIn", "list"))
 def list_sign_ins(home: Home, as_json: bool) -> None:
     """List all signed-in browsers, the most recently used first.
 
@@ -41,7 +41,7 @@ def list_sign_ins(home: Home, as_json: bool) -> None:
     with _open(home) as sign_ins:
         found = sign_ins.list()
     if as_json:
-        click.echo(json.dumps([asdict(sign_in) for sign_in in found]))
+        echo_json(found)
         return
     for sign_in in found:
         who = sign_in.did or "by link"
@@ -67,10 +67,10 @@ def revoke(sign_in_id: str | None, everywhere: bool, home: Home) -> None:
     with _open(home) as sign_ins:
         if sign_in_id is None:
             ended = sign_ins.revoke_all()
-            _record(home, {"all": True, "ended": ended})
+            record_act(home, "identity.session_revoked", {"all": True, "ended": ended})
         elif sign_ins.revoke(sign_in_id):
             ended = 1
-            _record(home, {"session": sign_in_id})
+            record_act(home, "identity.session_revoked", {"session": sign_in_id})
         else:
             raise FreeholdError(
                 "sign-in.not-found", f"There is no sign-in {sign_in_id}", hint="freehold sign-ins lists them"
@@ -89,13 +89,6 @@ def _open(home: Home) -> SignIns:
         idle=manifest.gateway.sign_in_idle,
         absolute=manifest.gateway.sign_in_absolute,
     )
-
-
-def _record(home: Home, data: dict[str, str | int | bool]) -> None:
-    from freehold.timeline import Timeline
-
-    with Timeline(home.timeline) as timeline:
-        timeline.append("identity.session_revoked", data, who="owner")
 
 
 def _moment(seconds: float) -> str:

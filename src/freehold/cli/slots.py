@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 import click
 
 from freehold.agents.visible_text import make_visible
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.cli._slots import open_place, use_slot
 from freehold.errors import FreeholdError
 from freehold.home import Home
@@ -22,9 +23,16 @@ slot_argument = click.argument("name", metavar="SLOT", type=click.Choice(NAMES))
 any_slot_argument = click.argument("name", metavar="SLOT", type=click.Choice((*NAMES, "orchestrator")))
 
 
+class ListedSlot(TypedDict):
+    name: str
+    mode: Literal["off", "local", "external"]
+    required: bool
+    privacy: Literal["off", "soft", "strict"]
+
+
 @click.group(invoke_without_command=True)
 @home_option
-@json_option
+@json_option(JsonOutput(ListedSlot, "list"))
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     """Show the slots, and export, import, move or try one.
@@ -49,12 +57,12 @@ async def _show(home: Home, as_json: bool) -> None:
 
     async with open_place(home) as (manifest, _):
         sections = {name: read_section(manifest, name) for name in SLOT_NAMES}
-    rows = [
+    rows: list[ListedSlot] = [
         {"name": name, "mode": one.mode, "required": one.required, "privacy": one.privacy}
         for name, one in sections.items()
     ]
     if as_json:
-        click.echo(json.dumps(rows))
+        echo_json(rows)
         return
     for row in rows:
         privacy = f"  privacy {row['privacy']}" if row["privacy"] != "off" else ""
@@ -158,7 +166,7 @@ async def _move(home: Home, name: "SlotName", target: Literal["local", "external
 @command.command(name="try")
 @any_slot_argument
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.slots.trial:TrialStep", "lines"))
 def try_external(name: str, home: Home, as_json: bool) -> None:
     """Check the external service of a slot: do everything there that Freehold needs, and remove it again.
 
@@ -181,7 +189,7 @@ async def _try(home: Home, name: "SlotName", as_json: bool) -> bool:
         async for step in try_slot(name, place, read_section(manifest, name).settings):
             works = works and step.error is None
             if as_json:
-                click.echo(json.dumps(vars(step)))
+                echo_json(step)
                 continue
             mark = click.style("ok", fg="green") if step.error is None else click.style("failed", fg="red")
             click.echo(f"{mark}  {step.name}  ({step.seconds * 1000:.0f} ms)")

@@ -4,28 +4,50 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
+from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.strict_json import encode
+from freehold.keeper.calls import KeeperStatus
+from freehold.strict_json import IsoTime
 
 if TYPE_CHECKING:
-    from freehold.keeper.calls import KeeperStatus, SleepStatus
+    from freehold.egress.models import ActiveStop
+    from freehold.keeper.calls import SleepStatus
+
+
+@dataclass(frozen=True)
+class PulledSwitch:
+    """The kill switch while it is on: since when, who pulled it and why."""
+
+    at: IsoTime
+    who: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownStatus(KeeperStatus):
+    """All programs now, and what is around them."""
+
+    kill_switch: PulledSwitch | None
+
 
 STATE_COLORS = {"ready": "green", "idle": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
 
 
 @click.command()
 @home_option
-@json_option
+@json_option(JsonOutput(ShownStatus))
 def command(home: Home, as_json: bool) -> None:
     """Show what is running.
 
-    Lists programs, restarts, memory, ports, isolation, free disk space and the last events. Exits 0 when everything is
-    ready, 1 when something is not or the disk is full.
+    Lists programs, restarts, memory, ports, isolation, free disk space and the last events, and says when the kill
+    switch is on. Exits 0 when everything is ready, 1 when something is not or the disk is full.
 
     \b
     Examples:
@@ -36,13 +58,31 @@ def command(home: Home, as_json: bool) -> None:
     from freehold.keeper.client import call_keeper
 
     status = call_keeper(home, GetKeeperStatus())
-    click.echo(json.dumps(encode(status)) if as_json else describe_status(status, time.time()))
+    stop = _find_stop(home)
+    if as_json:
+        echo_json(ShownStatus(**vars(status), kill_switch=None if stop is None else PulledSwitch(**vars(stop))))
+    else:
+        click.echo(describe_status(status, time.time(), stop))
     if not status.ready or status.disk.state == "full":
         sys.exit(1)
 
 
-def describe_status(status: "KeeperStatus", now: float) -> str:
-    lines = [_headline(status), ""]
+def _find_stop(home: Home) -> "ActiveStop | None":
+    """The kill switch while it is on. It is read from the timeline, so the gateway need not run."""
+    import sqlite3
+
+    from freehold.egress.models.ledger import Ledger
+    from freehold.timeline import Timeline
+
+    try:
+        with Timeline(home.timeline, readonly=True) as timeline:
+            return Ledger(timeline).stopped()
+    except (FreeholdError, sqlite3.Error):
+        return None  # no gateway has run yet; or the timeline cannot be read, which the status says
+
+
+def describe_status(status: KeeperStatus, now: float, stop: "ActiveStop | None" = None) -> str:
+    lines = [_headline(status), *([] if stop is None else [_describe_stop(stop)]), ""]
     rows = [("PROGRAM", "STATE", "PID", "UP", "RESTARTS", "MEMORY")]
     for program in status.programs:
         rows.append(
@@ -65,6 +105,7 @@ def describe_status(status: "KeeperStatus", now: float) -> str:
             again = f"; next try in {_span(wait)}" if wait is not None else ""
             lines.append(click.style(f"  {program.name}: {program.last_error}{again}", fg="yellow"))
     lines += _mounts(status)
+    lines += _exceptions(status)
     lines += ["", *_facts(status), "", click.style("  Last events", dim=True)]
     for event in status.events:
         facts = " ".join(f"{name}={_short(value)}" for name, value in event.data.items())
@@ -72,7 +113,7 @@ def describe_status(status: "KeeperStatus", now: float) -> str:
     return "\n".join(lines)
 
 
-def _headline(status: "KeeperStatus") -> str:
+def _headline(status: KeeperStatus) -> str:
     if status.ready and status.disk.state == "full":
         return "  " + click.style("not ready", fg="red", bold=True) + f": {status.disk.words}"
     if status.ready:
@@ -87,7 +128,14 @@ def _headline(status: "KeeperStatus") -> str:
     return "  " + click.style("not ready", fg="yellow", bold=True) + f": {causes}"
 
 
-def _facts(status: "KeeperStatus") -> list[str]:
+def _describe_stop(stop: "ActiveStop") -> str:
+    why = f": {_short(stop.why)}" if stop.why else ""
+    since = f"{stop.at[:19].replace('T', ' ')} UTC"
+    words = f"  The kill switch is on since {since}{why}. Agents and model requests are refused."
+    return click.style(words, fg="red", bold=True) + "\n  To allow them again: freehold stop --lift"
+
+
+def _facts(status: KeeperStatus) -> list[str]:
     isolation = status.isolation
     ports = ", ".join(f"{port.name} {port.host}:{port.port}" for port in status.ports)
     walls = (
@@ -105,7 +153,8 @@ def _facts(status: "KeeperStatus") -> list[str]:
     }
     usage = status.usage
     if usage:
-        facts["Computer"] = f"{_size(usage.memory)} memory, {usage.processes} processes, {_size(usage.disk)} disk"
+        count = "–" if usage.processes is None else usage.processes
+        facts["Computer"] = f"{_size(usage.memory)} memory, {count} processes, {_size(usage.disk)} disk"
     if status.sleep is not None:
         facts["Sleep"] = _sleep(status.sleep, time.time())
     if status.timeline_trouble:
@@ -126,6 +175,15 @@ def _mounts(status: "KeeperStatus") -> list[str]:
         if mount.words
     ]
     return ["", *_table(rows), *troubles]
+
+
+def _exceptions(status: "KeeperStatus") -> list[str]:
+    lines = [""] if status.exceptions else []
+    for one in status.exceptions:
+        until = f", until {one.until}" if one.until is not None else ""
+        lines.append(click.style(f"  Exception {one.name}{until}: ", fg="yellow") + _printable(one.reason))
+        lines += [f"    {words}" for words in one.adds or (one.why,)]
+    return lines
 
 
 def _sleep(sleep: "SleepStatus", now: float) -> str:

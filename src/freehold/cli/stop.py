@@ -1,15 +1,16 @@
 """`freehold stop`."""
 
 import asyncio
-import json
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.strict_json import IsoTime
 
 if TYPE_CHECKING:
     from freehold.timeline import Timeline
@@ -18,11 +19,19 @@ REPORT_TIMEOUT = 25.0
 """Seconds in which the gateway reports what it has ended."""
 
 
+class StopState(TypedDict):
+    """Whether the kill switch is on, since when, and what it ended."""
+
+    stopped: bool
+    at: IsoTime | None
+    summary: str | None
+
+
 @click.command()
 @click.argument("why", default="")
 @click.option("--lift", is_flag=True, help="Allow agents and model requests again.")
 @home_option
-@json_option
+@json_option(JsonOutput(StopState))
 def command(why: str, lift: bool, home: Home, as_json: bool) -> None:
     """Kill switch: end all agents and refuse model requests.
 
@@ -54,7 +63,7 @@ def command(why: str, lift: bool, home: Home, as_json: bool) -> None:
         stopped = ledger.stopped()
     if as_json:
         at = stopped.at if stopped else None
-        click.echo(json.dumps({"stopped": stopped is not None, "at": at, "summary": summary}))
+        echo_json(StopState(stopped=stopped is not None, at=at, summary=summary))
     elif stopped is None:
         click.echo("Agents and model requests are allowed again.")
     else:

@@ -5,11 +5,13 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._home_files import read_manifest
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.home import Home
 
 if TYPE_CHECKING:
@@ -48,6 +50,28 @@ class HeadParameter(click.ParamType[tuple[int, str]]):
         return int(found[1]), found[2]
 
 
+class TimelineHead(TypedDict):
+    seq: int
+    hash: str
+
+
+class FoundFault(TypedDict):
+    """Events `seq` to `last` that were changed, removed or reordered."""
+
+    fault: str
+    seq: int
+    last: int
+    detail: str
+
+
+class TimelineVerdict(TypedDict):
+    """`head` is the last event; null when there are problems or no events."""
+
+    ok: bool
+    head: TimelineHead | None
+    problems: list[FoundFault]
+
+
 @click.group(invoke_without_command=True)
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new events, until Ctrl-C.")
 @click.option(
@@ -66,7 +90,7 @@ class HeadParameter(click.ParamType[tuple[int, str]]):
     help="At most N events: the last ones, or with --after the first. [default: 50; none with --since or --after]",
 )
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.keeper.calls:RecordedEvent", "lines"))
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -111,7 +135,7 @@ def command(
     help="A head printed earlier, which must still be part of the timeline.",
 )
 @home_option
-@json_option
+@json_option(JsonOutput(TimelineVerdict))
 @click.pass_context
 def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_json: bool) -> None:
     """Check that no event was changed, removed or reordered.
@@ -131,9 +155,9 @@ def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_jso
         problems = timeline.verify(known=known)
         last = timeline.last() if not problems else None
     if as_json:
-        head = {"seq": last.seq, "hash": last.hash} if last else None
-        found = [{"fault": p.fault, "seq": p.seq, "last": p.last, "detail": p.detail} for p in problems]
-        click.echo(json.dumps({"ok": not problems, "head": head, "problems": found}))
+        head: TimelineHead | None = {"seq": last.seq, "hash": last.hash} if last else None
+        found = [FoundFault(fault=p.fault, seq=p.seq, last=p.last, detail=p.detail) for p in problems]
+        echo_json(TimelineVerdict(ok=not problems, head=head, problems=found))
     elif problems:
         for problem in problems:
             click.secho(f"{problem.fault:<10} ", fg="red", nl=False)
@@ -149,7 +173,7 @@ def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_jso
 
 @command.command()
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.timeline.timeline:TimelineSize"))
 @click.pass_context
 def size(ctx: click.Context, home: Home, as_json: bool) -> None:
     """Show how many events there are, where they are, and the disk space that they use.
@@ -159,7 +183,6 @@ def size(ctx: click.Context, home: Home, as_json: bool) -> None:
       freehold timeline size
       freehold timeline size --json
     """
-    from dataclasses import asdict
 
     from freehold.timeline import Timeline
 
@@ -167,7 +190,7 @@ def size(ctx: click.Context, home: Home, as_json: bool) -> None:
     with Timeline(home.timeline, readonly=True) as timeline:
         found = timeline.measure()
     if as_json:
-        click.echo(json.dumps(asdict(found)))
+        echo_json(found)
         return
     click.echo(f"{found.events - found.archived:,} events in {home.timeline} ({found.database_bytes:,} bytes)")
     if found.archived:
@@ -178,7 +201,7 @@ def size(ctx: click.Context, home: Home, as_json: bool) -> None:
 @command.command()
 @click.option("--older-than", type=click.IntRange(min=0), metavar="DAYS", help="Instead of retention.timeline.")
 @home_option
-@json_option
+@json_option(JsonOutput("freehold.timeline.archiver:ArchivedRange"))
 @click.pass_context
 def archive(ctx: click.Context, older_than: int | None, home: Home, as_json: bool) -> None:
     """Move old events to compressed files now.
@@ -191,16 +214,13 @@ def archive(ctx: click.Context, older_than: int | None, home: Home, as_json: boo
       freehold timeline archive
       freehold timeline archive --older-than 30
     """
-    import os
-    from dataclasses import asdict
 
-    from freehold.manifest import load_manifest
     from freehold.timeline import Timeline
     from freehold.timeline.archiver import archive_events
 
     home, as_json = _outer(ctx, home, as_json)
     if older_than is None:
-        manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
+        manifest = read_manifest(home)
         age = timedelta(seconds=manifest.retention.timeline)
     else:
         age = timedelta(days=older_than)
@@ -209,7 +229,7 @@ def archive(ctx: click.Context, older_than: int | None, home: Home, as_json: boo
     with Timeline(home.timeline) as timeline:
         moved = archive_events(timeline, datetime.now(UTC) - age)
     if as_json:
-        click.echo(json.dumps(asdict(moved)))
+        echo_json(moved)
     elif moved.count:
         click.echo(f"{moved.count:,} events moved to the archive: {moved.first} to {moved.last}")
     else:
@@ -261,7 +281,7 @@ async def _print_new(timeline: "Timeline", after: int, kinds: Sequence[str], as_
 
 def _print(event: "TimelineEvent", as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(event.as_json()))
+        echo_json(event.as_json())
         return
     room = event.kind.partition(".")[0]
     color = _ROOM_COLORS[sum(room.encode()) % len(_ROOM_COLORS)]

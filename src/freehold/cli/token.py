@@ -1,21 +1,43 @@
 """`freehold token`."""
 
-import json
 import os
 import re
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
 import click
 
-from freehold.cli._options import home_option, json_option, require_home
+from freehold.cli._completion import offer, read_token_names
+from freehold.cli._home_files import record_act
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option, require_home
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.identity.tokens import SCOPES, ApiToken, ApiTokens, Scope
+from freehold.strict_json import EpochSeconds
 
 _DURATION = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+@dataclass(frozen=True)
+class ListedToken:
+    """`expires` is null for a token without an end, `used` for one that was never used."""
+
+    name: str
+    scopes: tuple[str, ...]
+    created: EpochSeconds
+    expires: EpochSeconds | None
+    used: EpochSeconds | None
+
+
+@dataclass(frozen=True)
+class CreatedToken(ListedToken):
+    """`token` is the secret. It is not shown again."""
+
+    token: str
 
 
 @click.group()
@@ -48,7 +70,7 @@ def command() -> None:
     help="For example 12h, 30d or 2027-01-31.",
 )
 @home_option
-@json_option
+@json_option(JsonOutput(CreatedToken))
 def create(name: str, scopes: tuple[str, ...], expires: str, home: Home, as_json: bool) -> None:
     """Create a token and print it once. Only its hash is stored.
 
@@ -60,9 +82,9 @@ def create(name: str, scopes: tuple[str, ...], expires: str, home: Home, as_json
     until = read_expiry(expires, time.time())
     with _open(home) as tokens:
         token, secret = tokens.create(name, cast("tuple[Scope, ...]", scopes), until)
-        _record(home, "identity.token_created", {"name": name, "scopes": sorted(scopes)})
+        record_act(home, "identity.token_created", {"name": name, "scopes": sorted(scopes)})
     if as_json:
-        click.echo(json.dumps({**_facts(token), "token": secret}))
+        echo_json(CreatedToken(**vars(_describe(token)), token=secret))
         return
     click.echo(secret)
     click.secho(f"  {name}: {', '.join(sorted(scopes))}; {_until(token)}. It is not shown again.", dim=True, err=True)
@@ -70,7 +92,7 @@ def create(name: str, scopes: tuple[str, ...], expires: str, home: Home, as_json
 
 @command.command(name="list")
 @home_option
-@json_option
+@json_option(JsonOutput(ListedToken, "list"))
 def list_tokens(home: Home, as_json: bool) -> None:
     """List all tokens with their scopes, expiry and last use.
 
@@ -81,7 +103,7 @@ def list_tokens(home: Home, as_json: bool) -> None:
     with _open(home) as tokens:
         found = tokens.list()
     if as_json:
-        click.echo(json.dumps([_facts(token) for token in found]))
+        echo_json([_describe(token) for token in found])
     elif not found:
         click.echo("There are no tokens. Create one: freehold token create NAME --scope read")
     else:
@@ -92,7 +114,7 @@ def list_tokens(home: Home, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=offer(read_token_names))
 @home_option
 def revoke(name: str, home: Home) -> None:
     """Revoke a token. Its open connections are closed within a second.
@@ -106,7 +128,7 @@ def revoke(name: str, home: Home) -> None:
         if not tokens.revoke(name):
             known = f"The tokens are: {', '.join(names)}" if names else "There are no tokens"
             raise FreeholdError("token.unknown", f"There is no token named {name}", hint=known)
-        _record(home, "identity.token_revoked", {"name": name})
+        record_act(home, "identity.token_revoked", {"name": name})
     click.echo(f"Revoked {name}")
 
 
@@ -136,21 +158,8 @@ def _open(home: Home) -> ApiTokens:
     return ApiTokens(home.identity, owner=load_manifest(home.manifest, os.environ).manifest.owner.did)
 
 
-def _record(home: Home, kind: str, data: dict[str, str | list[str]]) -> None:
-    from freehold.timeline import Timeline
-
-    with Timeline(home.timeline) as timeline:
-        timeline.append(kind, data, who="owner")
-
-
-def _facts(token: ApiToken) -> dict[str, object]:
-    return {
-        "name": token.name,
-        "scopes": sorted(token.scopes),
-        "created": token.created,
-        "expires": token.expires,
-        "used": token.used,
-    }
+def _describe(token: ApiToken) -> ListedToken:
+    return ListedToken(token.name, tuple(sorted(token.scopes)), token.created, token.expires, token.used)
 
 
 def _until(token: ApiToken) -> str:

@@ -6,19 +6,29 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
+
+
+class StartEvent(TypedDict):
+    """What the keeper does: `stage`, `ready` or `not-ready`, `lost`, `stopping`, `straggling`, `stopped`.
+
+    `ready` and `not-ready` have the address, the sign-in link and what is missing.
+    """
+
+    event: str
 
 
 @click.command()
 @click.option("-d", "--detach", is_flag=True, help="Start in the background and return when it is ready.")
 @home_option
-@json_option
+@json_option(JsonOutput(StartEvent, "lines"))
 def command(detach: bool, home: Home, as_json: bool) -> None:
     """Start Freehold and keep it running until Ctrl-C.
 
@@ -51,7 +61,7 @@ class _Announcer:
     def __call__(self, event: str, data: dict[str, Any]) -> None:
         if self._as_json:
             if event not in ("stage_began", "sealed"):
-                click.echo(json.dumps({"event": event, **data}))
+                echo_json({"event": event, **data})
             return
         match event:
             case "ready" | "not-ready":
@@ -102,7 +112,7 @@ def describe_start(facts: dict[str, Any], *, ready: bool, agents: bool) -> str:
     if shutil.which("freehold") is None and here.exists():
         line("Command", str(here), f'to use it as freehold: export PATH="{here.parent}:$PATH"')
     if not agents:
-        line("Next", "freehold agents add builtin", "installs an agent; to connect a model: freehold models")
+        line("Next", "freehold agents add builtin", "installs an agent; then: freehold try, or freehold models add")
     for one in facts["advice"]:
         line("Advice", f"{one['message']} [{one['code']}]", one["hint"])
     return "\n".join([*lines, ""])

@@ -1,14 +1,14 @@
 """`freehold usage`."""
 
-import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._home_files import read_manifest
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+from freehold.cli._options import choose_home, home_option
 from freehold.home import Home
 
 if TYPE_CHECKING:
@@ -16,6 +16,36 @@ if TYPE_CHECKING:
     from freehold.egress.models.ledger import Ledger, ReportGrouping, UsageReportRow
 
 _LIMITS = ("day_cost", "month_cost", "day_tokens", "month_tokens")
+
+
+class UsageRow(TypedDict):
+    """`key` has what it is grouped by. `cost` is in dollars, and null when a price is not known; `priced` is the rest."""
+
+    key: tuple[str | None, ...]
+    requests: int
+    input: int
+    output: int
+    cached: int
+    cost: float | None
+    priced: float
+    assumed: int
+    estimated: int
+
+
+class ListedBudget(TypedDict):
+    """`limit` names the limit, `of` is the limit and `spent` what is used, in dollars or tokens."""
+
+    scope: str
+    limit: str
+    of: float
+    spent: float
+    lifted: bool
+
+
+class UsageReport(TypedDict):
+    by: str
+    rows: list[UsageRow]
+    budgets: list[ListedBudget]
 
 
 @click.group(invoke_without_command=True)
@@ -28,7 +58,7 @@ _LIMITS = ("day_cost", "month_cost", "day_tokens", "month_tokens")
 )
 @click.option("--since", metavar="DAY", default="", help="Only since this day, such as 2026-11-01.")
 @home_option
-@json_option
+@json_option(JsonOutput(UsageReport))
 @click.pass_context
 def command(ctx: click.Context, by: str, since: str, home: Home, as_json: bool) -> None:
     """Show the usage and cost of models, and the budgets.
@@ -50,16 +80,12 @@ def command(ctx: click.Context, by: str, since: str, home: Home, as_json: bool) 
         states = list_budget_states(_budgets(home, ledger))
     if as_json:
         budgets = [
-            {
-                "scope": state.scope,
-                "limit": state.limit_name,
-                "of": state.limit,
-                "spent": state.spent,
-                "lifted": state.lifted,
-            }
+            ListedBudget(
+                scope=state.scope, limit=state.limit_name, of=state.limit, spent=state.spent, lifted=state.lifted
+            )
             for state in states
         ]
-        click.echo(json.dumps({"by": by, "rows": [_as_json(row) for row in rows], "budgets": budgets}))
+        echo_json(UsageReport(by=by, rows=[_describe_row(row) for row in rows], budgets=budgets))
         return
     if not rows:
         click.echo("no model requests yet")
@@ -118,8 +144,8 @@ def budget(
     from freehold.egress.models.budget import BudgetLimits
 
     limits = BudgetLimits(day_cost, month_cost, day_tokens, month_tokens)
-    with _opened(_home(ctx, home)) as ledger:
-        _check_scope(_home(ctx, home), scope)
+    with _opened(choose_home(ctx, home)) as ledger:
+        _check_scope(choose_home(ctx, home), scope)
         ledger.set_budget(scope, limits if limits.named() else None)
     click.echo("budget set" if limits.named() else "the budget in freehold.toml applies again")
 
@@ -145,9 +171,9 @@ def lift(ctx: click.Context, scope: str, limit: str, home: Home) -> None:
 
     now = datetime.now(UTC)
     lifted = 0
-    with _opened(_home(ctx, home)) as ledger:
+    with _opened(choose_home(ctx, home)) as ledger:
         refused = ledger.reached()
-        for state in list_budget_states(_budgets(_home(ctx, home), ledger), now):
+        for state in list_budget_states(_budgets(choose_home(ctx, home), ledger), now):
             full = state.spent >= state.limit or (state.scope, state.limit_name, state.period) in refused
             wanted = full if not scope else state.scope == scope and limit in ("", state.limit_name)
             if wanted and not state.lifted:
@@ -156,12 +182,6 @@ def lift(ctx: click.Context, scope: str, limit: str, home: Home) -> None:
                 click.echo(f"lifted {state.limit_name} of {state.scope} for {state.period}")
     if not lifted:
         click.echo("No limit has been reached, or all are already lifted.")
-
-
-def _home(ctx: click.Context, home: Home) -> Home:
-    """`--home` may be before or after the subcommand."""
-    given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
-    return home if given or not isinstance(ctx.obj, Home) else ctx.obj
 
 
 @contextmanager
@@ -181,9 +201,8 @@ def _budgets(home: Home, ledger: "Ledger") -> "Budgets":
 
     from freehold.egress.models.budget import ALL, Budgets
     from freehold.egress.models.provider import read_limits, read_providers
-    from freehold.manifest import load_manifest
 
-    manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
+    manifest = read_manifest(home)
     budgets = Budgets()
     manifest_limits = {name: provider.limits for name, provider in read_providers(manifest.models).items()}
     budgets.limits = manifest_limits | {ALL: read_limits(manifest.budget)} | ledger.budgets()
@@ -195,9 +214,8 @@ def _budgets(home: Home, ledger: "Ledger") -> "Budgets":
 
 def _check_scope(home: Home, scope: str) -> None:
     from freehold.errors import FreeholdError
-    from freehold.manifest import load_manifest
 
-    names = list(load_manifest(home.manifest, os.environ, home=home.root).manifest.models)
+    names = list(read_manifest(home).models)
     if scope != "*" and scope not in names:
         raise FreeholdError(
             "models.not-found",
@@ -219,7 +237,7 @@ def _cost(row: "UsageReportRow") -> str:
     return f"{row.usage.priced:.4f} dollars and unknown" if row.usage.priced else "price unknown"
 
 
-def _as_json(row: "UsageReportRow") -> dict[str, object]:
+def _describe_row(row: "UsageReportRow") -> UsageRow:
     tokens = row.usage.tokens
     return {
         "key": row.key,

@@ -1,16 +1,21 @@
 """`freehold version`."""
 
-import json
 import platform
+from typing import TypedDict
 
 import click
 
 from freehold import __version__
-from freehold.cli._options import json_option
+from freehold.cli._json_output import JsonOutput, echo_json, json_option
+
+
+class ShownVersion(TypedDict):
+    freehold: str
+    python: str
 
 
 @click.command()
-@json_option
+@json_option(JsonOutput(ShownVersion))
 def command(as_json: bool) -> None:
     """Print the version of Freehold and of Python.
 
@@ -19,6 +24,6 @@ def command(as_json: bool) -> None:
       freehold version --json
     """
     if as_json:
-        click.echo(json.dumps({"freehold": __version__, "python": platform.python_version()}))
+        echo_json(ShownVersion(freehold=__version__, python=platform.python_version()))
     else:
         click.echo(f"freehold {__version__} (Python {platform.python_version()})")
