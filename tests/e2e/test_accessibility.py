@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, Route, ViewportSize, expect
 from tests.code.notebook_cells import FIGURE, FRAME
+from tests.git.test_repository import make_repository, run_inside
 from tests.support.axe import AXE, LOOK
 from tests.support.browser import DESKTOP, PHONE, open_owner_page
 from tests.support.example_freehold import run_example_freehold
@@ -66,8 +67,12 @@ async def check(page: Page, shown: Locator) -> None:
 @pytest.mark.parametrize(("navigation", "count"), [("Pages", 14), ("Settings", 8)])
 async def test_every_page_of_the_navigation(freehold: RunningFreehold, page: Page, navigation: str, count: int) -> None:
     await go(page, freehold, "/settings")
+    folded = page.get_by_role("navigation", name="Pages").locator("button[aria-expanded=false]")
+    for _ in range(await folded.count()):
+        await folded.first.click()
     links = page.get_by_role("navigation", name=navigation).get_by_role("link")
     paths = [await link.get_attribute("href") or "" for link in await links.all()]
+    paths = [path for path in paths if not path.startswith("/docs/")]
     assert len(paths) >= count
     wrong = {}
     for path in paths:
@@ -193,6 +198,20 @@ async def test_a_session_whose_turn_has_ended(freehold: RunningFreehold, page: P
     await check(page, page.get_by_role("log").get_by_text("The page is dark now"))
 
 
+async def test_the_pane_beside_a_session(freehold: RunningFreehold, page: Page) -> None:
+    session = await find_session(freehold, "A dark page")
+    await go(page, freehold, f"/sessions?id={session}")
+    await page.keyboard.press("Control+j")
+    await check(page, page.get_by_role("tabpanel", name="Changes"))
+    for name in ("Files", "Plan"):
+        await page.get_by_role("complementary", name="Beside the conversation").get_by_role("tab", name=name).click()
+        await check(page, page.get_by_role("tabpanel", name=name))
+    # The page has become wide again when the pane is there again.
+    await expect(page.get_by_role("tabpanel")).to_be_visible()
+    await page.keyboard.press("Control+j")
+    await expect(page.get_by_role("tabpanel")).to_have_count(0)
+
+
 async def test_a_permission_request(freehold: RunningFreehold, page: Page) -> None:
     session = await find_session(freehold, "The price of a basket")
     await go(page, freehold, f"/sessions?id={session}")
@@ -204,6 +223,25 @@ async def test_an_open_file_and_an_image(freehold: RunningFreehold, page: Page) 
     await check(page, page.locator(".cm-content").get_by_text("Hello from the computer"))
     await go(page, freehold, "/files?path=images/leaf.png")
     await check(page, page.locator("main img"))
+
+
+async def test_a_repository_with_staged_changes_and_a_worktree(freehold: RunningFreehold, page: Page) -> None:
+    await make_repository(freehold, "shop", "a.txt", "b.txt")
+    await run_inside(
+        freehold,
+        "cd shop && git worktree add -q -b idea ../shop-idea && echo 2 > a.txt && git add -A && echo 3 > b.txt",
+    )
+    await go(page, freehold, "/git?folder=shop")
+    await page.get_by_role("button", name="b.txt changed").click()
+    await page.get_by_role("region", name="Changed lines").first.wait_for()
+    await check(page, page.get_by_role("region", name="Worktrees").get_by_text("shop-idea"))
+
+
+async def test_a_setting_that_is_changed_and_one_that_cannot_be(freehold: RunningFreehold, page: Page) -> None:
+    await go(page, freehold, "/settings/manifest")
+    await page.get_by_role("button", name="How to change gateway.port").click()
+    await page.get_by_role("button", name="Change agents.default").click()
+    await check(page, page.get_by_label("Value of agents.default"))
 
 
 async def test_an_open_terminal(freehold: RunningFreehold, page: Page) -> None:

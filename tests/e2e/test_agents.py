@@ -6,6 +6,8 @@ import pytest
 import pytest_asyncio
 from tests.support.running_freehold import KEY, AgentSession, FreeholdOptions, RunningFreehold
 
+from freehold.computer.contract.conventions import WORKSPACE
+
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 FREEHOLD = FreeholdOptions(agents=("opencode", "claude", "codex", "builtin"))
 
@@ -49,6 +51,25 @@ async def test_a_rejected_command_is_not_run(session: AgentSession, freehold: Ru
         ended = await watch.until("turn.ended")
     assert ended["data"]["stop_reason"] in ("end_turn", "cancelled", "refusal")
     assert not freehold.file(name).exists()
+
+
+@pytest.mark.parametrize("agent", FREEHOLD.agents)
+async def test_a_file_is_written_by_the_agents_own_tool_after_the_owner_saw_it(
+    freehold: RunningFreehold, agent: str
+) -> None:
+    """Codex offers its tool for patches to models that it knows; its own sandbox refuses to write, and ours is the wall."""
+    session = await freehold.open(agent, **({"model": "local/gpt-5.5"} if agent == "codex" else {}))
+    name = f"written-{agent}.txt"
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, f"WRITE {WORKSPACE}/{name} made")
+        asked = await watch.until("approval", state="pending")
+        assert not freehold.file(name).exists()
+        assert (asked["data"]["kind"], asked["data"]["complete"]) == ("edit", True)
+        assert "made" in str(asked["data"]["parts"])
+        await freehold.call("POST", f"/v1/approvals/{asked['data']['id']}", answer="once")
+        await watch.until("turn.ended")
+    assert freehold.file(name).read_text() == "made\n"
+    await freehold.call("DELETE", f"/v1/sessions/{session}")
 
 
 async def last_entry(freehold: RunningFreehold) -> int:

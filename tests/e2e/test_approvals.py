@@ -1,6 +1,7 @@
 """What an agent asks: shown exactly, answered where the owner is, once."""
 
 import asyncio
+import json
 import re
 
 import pytest
@@ -212,13 +213,36 @@ async def test_a_change_to_a_file_is_shown_line_by_line(
     since = await ask_in(freehold, session, "WRITE notes.txt the new line")
     await owner_page.open_session(session)
     await expect(owner_page.permission_request).to_contain_text("notes.txt")
-    await expect(owner_page.permission_request.locator(".approvals-line[data-kind=added]")).to_contain_text(
+    await expect(owner_page.permission_request.locator(".diff-table tr[data-kind=added]")).to_contain_text(
         "the new line"
     )
     assert not freehold.file("notes.txt").exists()
     await owner_page.answer_button("Once").click()
     await ended(freehold, session, since)
     assert freehold.file("notes.txt").read_text() == "the new line\n"
+
+
+async def test_the_change_that_is_asked_for_and_the_one_that_was_made_are_the_same_diff(
+    freehold: RunningFreehold, owner_page: OwnerPage, session: str
+) -> None:
+    """Two changes far from each other. Both have the numbers of their lines, and what is between them is counted."""
+    lines = [f"line {number}" for number in range(1, 21)]
+    freehold.file("twenty.txt").write_text("\n".join(lines) + "\n")
+    freehold.file("twenty.txt").chmod(0o666)
+    changed = [{"line 2": "second", "line 18": "eighteenth"}.get(line, line) for line in lines]
+    call = json.dumps({"path": "twenty.txt", "content": "\n".join(changed) + "\n"})
+    since = await ask_in(freehold, session, f"CALL write {call}")
+    await owner_page.open_session(session)
+    asked = owner_page.permission_request.locator(".diff-table tr")
+    await expect(asked).to_have_count(14)
+    rows = await asked.all_inner_texts()
+    await expect(asked.nth(6).get_by_role("button", name="Show 9 unchanged lines")).to_be_visible()
+    await owner_page.answer_button("Once").click()
+    await ended(freehold, session, since)
+    made = owner_page.transcript.locator(".conversation-tool", has_text="twenty.txt").locator(".diff-table tr")
+    await expect(made).to_have_count(14)
+    assert [row.replace("Show ", "") for row in rows] == await made.all_inner_texts()
+    assert [row.split() for row in rows if "line" not in row] == [["2", "+", "second"], ["18", "+", "eighteenth"]]
 
 
 async def test_a_no_can_say_what_to_do_instead(freehold: RunningFreehold, owner_page: OwnerPage, session: str) -> None:

@@ -150,7 +150,7 @@ async def test_keys_go_through_the_items_and_move_one(freehold: RunningFreehold,
     await page.keyboard.press("Shift+ArrowLeft")
     await expect(column(page, "Open")).to_contain_text("Keys one")
     await expect(title("Keys one")).to_be_focused()
-    assert beads(freehold, "show", first)["bead"]["holder"] is None
+    await until(lambda: beads(freehold, "show", first)["bead"]["holder"] is None)  # the page shows it before it is so
 
 
 async def test_an_item_is_edited_on_the_page(freehold: RunningFreehold, owner_page: OwnerPage) -> None:

@@ -2,11 +2,12 @@
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Page, expect
-from tests.support.browser import DESKTOP, PHONE, OwnerPage
+from tests.support.browser import CHROMIUM, DESKTOP, PHONE, OwnerPage, open_owner_page, run_browser
 from tests.support.condition import until
 from tests.support.push_service import PushService, running_push_service
 from tests.support.running_freehold import RunningFreehold
@@ -52,7 +53,7 @@ async (encoded) => {
 """
 SHOWN = """
 async () => {
-  const registration = await navigator.serviceWorker.getRegistration("/push-worker.js");
+  const registration = await navigator.serviceWorker.getRegistration("/sw.js");
   return (await registration.getNotifications()).map(({title, body, tag, data}) => ({title, body, tag, link: data.link}));
 }
 """
@@ -113,10 +114,20 @@ async def test_a_channel_is_paired_tried_and_set_in_the_page(
     await expect(page.get_by_text("No channels yet.")).to_be_visible()
 
 
+@pytest_asyncio.fixture(loop_scope="module")
+async def page_with_worker(freehold: RunningFreehold) -> AsyncIterator[OwnerPage]:
+    async with (
+        run_browser(program=CHROMIUM) as browser,
+        open_owner_page(browser, freehold, DESKTOP, keeps_offline=True) as page,
+    ):
+        yield page
+
+
 async def test_a_push_message_is_decrypted_by_the_browsers_keys_and_shown_once(
-    freehold: RunningFreehold, owner_page: OwnerPage, push_service: PushService
+    freehold: RunningFreehold, page_with_worker: OwnerPage, push_service: PushService
 ) -> None:
-    page = await open_page(owner_page, freehold)
+    """By the same worker that keeps the page for when there is no connection."""
+    page = await open_page(page_with_worker, freehold)
     await page.context.grant_permissions(["notifications"], origin=freehold.pages)
     await page.evaluate(OWN_SERVICE, f"{push_service.url}/chromium")
     await page.get_by_role("button", name="Turn on in this browser").click()

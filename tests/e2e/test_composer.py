@@ -1,11 +1,12 @@
 """The place to write: files, commands, images, options and drafts."""
 
 import base64
+import re
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, FloatRect, expect
 from tests.support.browser import PHONE, OwnerPage, open_owner_page
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
@@ -23,6 +24,13 @@ GIVE = """([how, name, type, data]) => {
   const more = { bubbles: true, cancelable: true };
   target.dispatchEvent(how === "paste" ? new ClipboardEvent("paste", { ...more, clipboardData: given })
                                        : new DragEvent("drop", { ...more, dataTransfer: given }));
+}"""
+
+PASTE_TEXT = """(text) => {
+  const given = new DataTransfer();
+  given.setData("text/plain", text);
+  const pasted = new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData: given });
+  document.querySelector(".composer textarea").dispatchEvent(pasted);
 }"""
 
 
@@ -115,11 +123,36 @@ async def test_images_are_pasted_dropped_left_out_and_sent(
     await expect(thumbs).to_have_count(2)
     await owner_page.page.get_by_role("button", name="Remove other.png").click()
     await expect(thumbs).to_have_count(1)
-    await owner_page.send_prompt("SAY a dot")
+    async with freehold.watch_new(session) as watch:
+        await owner_page.send_prompt("SAY a dot")
+        await watch.until("turn.ended")
     await expect(thumbs).to_have_count(0)
-    await expect(owner_page.transcript).to_contain_text("a dot")
     images = (await prompts(freehold, session))[-1]["images"]
     assert [image["mime"] for image in images] == ["image/png"]
+    # An image needs no text.
+    await owner_page.page.evaluate(GIVE, ["paste", "dot.png", "image/png", picture])
+    await expect(thumbs).to_have_count(1)
+    async with freehold.watch_new(session) as watch:
+        await owner_page.message.press("Enter")
+        await watch.until("turn.ended")
+    last = (await prompts(freehold, session))[-1]
+    assert (last["text"], len(last["images"])) == ("", 1)
+
+
+async def test_other_files_and_long_texts_are_put_into_the_workspace_and_named(
+    freehold: RunningFreehold, owner_page: OwnerPage, session: str
+) -> None:
+    await owner_page.open_session(session)
+    table = base64.b64encode(b"a,b\n1,2\n").decode()
+    await owner_page.page.evaluate(GIVE, ["drop", "table 1.csv", "text/csv", table])
+    await expect(owner_page.message).to_have_value(re.compile(r"^@attachments/[\d-]+table-1\.csv $"))
+    await owner_page.page.evaluate(PASTE_TEXT, "word " * 5_000)
+    await expect(owner_page.message).to_have_value(re.compile(r"pasted\.txt $"))
+    async with freehold.watch_new(session) as watch:
+        await owner_page.message.press("Enter")
+        await watch.until("turn.ended")
+    last = (await prompts(freehold, session))[-1]
+    assert [freehold.file(path).read_text()[:10] for path in last["files"]] == ["a,b\n1,2\n", "word word "]
 
 
 async def test_an_option_of_the_agent_is_chosen(freehold: RunningFreehold, owner_page: OwnerPage, session: str) -> None:
@@ -178,6 +211,15 @@ async def test_an_archived_session_takes_no_words_until_it_is_taken_out(
     await expect(owner_page.message).to_be_visible()
 
 
+def do_overlap(one: FloatRect, other: FloatRect) -> bool:
+    return (
+        one["x"] < other["x"] + other["width"]
+        and other["x"] < one["x"] + one["width"]
+        and one["y"] < other["y"] + other["height"]
+        and other["y"] < one["y"] + one["height"]
+    )
+
+
 async def test_on_a_phone_everything_is_in_reach(freehold: RunningFreehold, browser: Browser, session: str) -> None:
     async with open_owner_page(browser, freehold, PHONE, touch=True) as phone:
         await phone.open_session(session)
@@ -187,7 +229,8 @@ async def test_on_a_phone_everything_is_in_reach(freehold: RunningFreehold, brow
         await phone.page.get_by_role("button", name="Send").tap()
         await expect(phone.transcript).to_contain_text("see @src/domain.ts")
         await phone.send_prompt("SLOW")
-        for name in ("Add images", "Agent options", "Stop", "Send now", "Queue"):
+        boxes: dict[str, FloatRect] = {}
+        for name in ("Add files", "Agent options", "Stop", "Send now", "Queue"):
             button = phone.page.get_by_role("button", name=name)
             await expect(button).to_be_visible()
             box = await button.bounding_box()
@@ -195,5 +238,7 @@ async def test_on_a_phone_everything_is_in_reach(freehold: RunningFreehold, brow
             assert box["height"] >= 44, name
             assert box["x"] >= 0, name
             assert box["x"] + box["width"] <= PHONE["width"], name
+            assert [other for other, place in boxes.items() if do_overlap(box, place)] == [], name
+            boxes[name] = box
         await phone.page.get_by_role("button", name="Stop").tap()
         await expect(phone.page.get_by_role("button", name="Send")).to_be_visible()

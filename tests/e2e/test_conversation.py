@@ -376,7 +376,7 @@ async def test_a_turn_is_undone_and_done_again_beside_its_words(freehold: Runnin
     await files.get_by_role("button", name="Undo this turn").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("workspace/made/one.txt")
-    await dialog.get_by_role("button", name="Revert").click()
+    await dialog.get_by_role("button", name="Undo", exact=True).click()
     await expect(dialog).to_have_count(0)
     assert not freehold.file("two.txt").exists()
     assert not freehold.file("made").exists()

@@ -1,5 +1,6 @@
 """What differs between any two states, seen in a real browser, commented on line by line and sent to a real agent."""
 
+import re
 import struct
 import zlib
 
@@ -97,6 +98,41 @@ async def test_keys_go_from_change_to_change_and_on_to_the_next_file(
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_visible()
 
 
+async def test_white_space_is_left_out_and_folders_are_closed(owner_page: OwnerPage) -> None:
+    workspace = owner_page.freehold.harness.home.workspace
+    (workspace / "space/inner").mkdir(parents=True)
+    lines = [f"word{number} and more" for number in range(6_000)]
+    (workspace / "space/inner/long.txt").write_text("".join(f"{line}\n" for line in lines))
+    (workspace / "space/some.txt").write_text("one\n  two\n")
+    first = await state(owner_page.freehold)
+    (workspace / "space/inner/long.txt").write_text("".join(f"    {line}\n" for line in lines))
+    (workspace / "space/some.txt").write_text("one\n    two\nthree\n")
+    page = await look(owner_page, (first, await state(owner_page.freehold)), "workspace/space/some.txt")
+    await page.get_by_role("button", name="Unified").click()
+    lines_shown = page.get_by_role("region", name="Changes of workspace/space/some.txt")
+    await expect(lines_shown.locator("tr[data-kind=removed]")).to_have_count(1)
+    await page.get_by_role("button", name="Ignore white space").click()
+    await expect(lines_shown.locator("tr[data-kind=removed]")).to_have_count(0)
+    await expect(lines_shown.locator("tr[data-kind=added] .diff-text")).to_have_text("added: three")
+    await page.get_by_role("button", name="Side by side").click()
+    changed = page.locator(".cm-merge-b .cm-changedLine, .cm-merge-b .cm-insertedLine")
+    await expect(changed.first).to_have_text("three")
+
+    files = page.get_by_role("complementary", name="Changed files")
+    await page.get_by_role("button", name="Ignore white space").click()
+    await page.get_by_role("button", name="Unified").click()
+    await files.get_by_role("button", name="long.txt").click()
+    more = page.get_by_role("button", name=re.compile("^Show [0-9,]+ more lines"))
+    for left in ("of 10,001", "of 5,001", "of 1"):
+        await expect(more).to_contain_text(left)
+        await more.click()
+    await expect(page.locator(".diff-lines tr[data-kind=added]").last).to_contain_text("word5999 and more")
+    await files.get_by_role("button", name="inner").click()
+    await expect(files.get_by_role("button", name="long.txt")).to_have_count(0)
+    await expect(files.get_by_role("button", name="inner")).to_contain_text("1 file")
+    await page.get_by_role("button", name="Side by side").click()
+
+
 async def test_points_are_picked_now_and_the_last_known_good_among_them(
     owner_page: OwnerPage, points: tuple[int, int]
 ) -> None:
@@ -132,8 +168,8 @@ async def test_comments_on_old_and_new_lines_reach_the_agent_as_one_prompt(
     await page.locator(".cm-merge-a .cm-lineNumbers .cm-gutterElement").get_by_text("4", exact=True).click()
     await comment(page, "Keep this one")
     await page.reload()
-    await expect(page.locator(".cm-merge-b .diff-comment")).to_have_text("Why a <b>Decimal</b>?")
-    await expect(page.locator(".cm-merge-a .diff-comment")).to_have_text("Keep this one")
+    await expect(page.locator(".cm-merge-b .files-comment")).to_have_text("Why a <b>Decimal</b>?")
+    await expect(page.locator(".cm-merge-a .files-comment")).to_have_text("Keep this one")
     await page.get_by_role("button", name="Send to an agent…").click()
     await page.get_by_role("dialog").get_by_role("button", name="Send").click()
     await expect(page.get_by_role("log")).to_contain_text("Keep this one")
@@ -184,3 +220,21 @@ async def test_names_and_lines_are_only_text(owner_page: OwnerPage) -> None:
     await expect(owner_page.page.locator(".diff-lines")).to_contain_text("<script>window.pwned=1</script>")
     assert await owner_page.page.evaluate("window.pwned") is None
     assert await owner_page.page.locator("main img, main svg[onload]").count() == 0
+
+
+async def test_files_are_approved_one_after_another_and_the_agent_is_told(
+    owner_page: OwnerPage, points: tuple[int, int]
+) -> None:
+    page = await look(owner_page, points, "workspace/src/basket.py")
+    await page.get_by_role("button", name="Approve", exact=True).click()
+    await expect(page.get_by_role("heading", name="workspace/src/basket.py")).to_have_count(0)
+    files = page.get_by_role("complementary", name="Changed files")
+    await expect(files.get_by_role("button", name="basket.py").get_by_label("approved")).to_be_visible()
+    await page.reload()
+    await expect(files.get_by_role("button", name="basket.py").get_by_label("approved")).to_be_visible()
+    await page.get_by_role("button", name="Send to an agent…").click()
+    dialog = page.get_by_role("dialog", name="Send your review")
+    await dialog.get_by_role("combobox", name="To").select_option("A new session")
+    await dialog.get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("log")).to_contain_text("Approved, so leave these as they are:")
+    await expect(page.get_by_role("log")).to_contain_text("src/basket.py")

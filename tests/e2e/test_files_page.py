@@ -275,3 +275,58 @@ def test_fifty_thousand_files_are_listed_scrolled_and_kept_up_to_date(freehold: 
     expect(page.get_by_role("treeitem", name="file-49999b.txt")).to_be_visible()
     page.get_by_label("Find by name").fill("file-31415")
     expect(page.get_by_role("treeitem")).to_have_count(1)
+
+
+def test_files_are_open_in_tabs_that_stay_after_a_reload(freehold: RunningFreehold, page: Page) -> None:
+    for folder in ("one", "two"):
+        (freehold.home.workspace / folder).mkdir()
+        (freehold.home.workspace / folder / "same.txt").write_text(f"in {folder}\n")
+    go(page, freehold, "/files?path=one/same.txt")
+    expect(page.get_by_role("tablist", name="Open files")).to_have_count(0)
+    go(page, freehold, "/files?path=two/same.txt")
+    tabs = page.locator(".files-tabs").get_by_role("tab")
+    expect(tabs).to_have_text(["one/same.txt", "two/same.txt"])
+    tabs.nth(1).focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".files-editor .cm-content")).to_contain_text("in one")
+    expect(tabs.nth(0)).to_be_focused()
+    page.reload()
+    expect(tabs).to_have_count(2)
+    page.get_by_role("button", name="Close one/same.txt").click()
+    expect(page.locator(".files-editor .cm-content")).to_contain_text("in two")
+    expect(page.get_by_role("tablist", name="Open files")).to_have_count(0)
+
+
+def test_markdown_is_shown_as_text_with_form_and_runs_nothing(freehold: RunningFreehold, page: Page) -> None:
+    hostile = "# Title\n\n<img src=x onerror='window.pwned=1'>\n\n- **one**\n"
+    (freehold.home.workspace / "notes.md").write_text(hostile)
+    go(page, freehold, "/files?path=notes.md")
+    page.get_by_role("button", name="Preview", exact=True).click()
+    shown = page.locator(".files-markdown")
+    expect(shown.get_by_role("heading", name="Title")).to_be_visible()
+    expect(shown.get_by_role("listitem")).to_have_text("one")
+    expect(shown.locator("img")).to_have_count(0)
+    page.get_by_role("button", name="Edit", exact=True).click()
+    expect(page.locator(".files-editor .cm-content")).to_contain_text("# Title")
+
+
+def test_a_conflict_is_compared_before_one_version_is_kept(freehold: RunningFreehold, page: Page) -> None:
+    path = freehold.home.workspace / "both.txt"
+    path.write_text("base\n")
+    go(page, freehold, "/files?path=both.txt")
+    editor = page.locator(".files-editor .cm-content")
+    expect(editor).to_contain_text("base")
+    editor.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("mine")
+    path.write_text("base\ntheirs\n")
+    bar = page.get_by_role("alert").filter(has_text="changed on disk")
+    bar.get_by_role("button", name="Compare").click()
+    compared = page.locator(".files-comparison")
+    expect(compared).to_contain_text("theirs")
+    expect(compared).to_contain_text("mine")
+    bar.get_by_role("button", name="Back to editing").click()
+    expect(editor).to_contain_text("mine")
+    bar.get_by_role("button", name="Keep my version").click()
+    expect(bar).to_have_count(0)
+    assert path.read_text() == "base\nmine"

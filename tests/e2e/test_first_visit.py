@@ -1,7 +1,7 @@
 """The first visit, before there is an agent or a model, and addresses that do not exist."""
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 from tests.support.running_freehold import RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
@@ -17,8 +17,11 @@ def test_no_session_begins_before_there_is_an_agent_and_a_model(freehold: Runnin
     assert listed["sessions"] == []
     page.set_viewport_size({"width": 390, "height": 844})
     expect(steps.get_by_role("button", name="Add Freehold's own agent")).to_be_in_viewport()
-    steps.get_by_role("button", name="models and keys").click()
-    expect(page).to_have_url(f"{freehold.pages}/settings/models")
+    steps.get_by_role("button", name="Connect a model").click()
+    dialog = page.get_by_role("dialog", name="Connect a model")
+    expect(dialog.get_by_role("button", name="Anthropic")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
 
 
 def test_the_installation_of_an_agent_shows_its_progress(freehold: RunningFreehold, page: Page) -> None:
@@ -32,20 +35,6 @@ def test_the_installation_of_an_agent_shows_its_progress(freehold: RunningFreeho
     held[0].fulfill(status=400, json={"error": {"code": "agent.x", "message": "No way", "hint": "Try again"}})
     expect(page.get_by_role("alert").filter(has_text="No way")).to_be_visible()
     expect(page.get_by_role("button", name="Add Freehold's own agent")).to_be_enabled()
-
-
-def test_the_lines_for_the_manifest_can_be_copied(
-    freehold: RunningFreehold, context: BrowserContext, page: Page
-) -> None:
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    for path in ("/settings/models", "/sessions"):
-        page.goto(freehold.pages + path)
-        if path == "/sessions":
-            page.get_by_text("How to connect a model").click()
-        page.locator(".code-block", has_text="models.local").get_by_role("button", name="Copy").click()
-        expect(page.get_by_role("button", name="Copied")).to_be_visible()
-        lines = page.evaluate("navigator.clipboard.readText()").splitlines()
-        assert lines[:2] == ["[models.local]", 'kind = "openai-compatible"']
 
 
 def test_a_used_link_in_a_signed_in_browser_leads_to_the_control_center(freehold: RunningFreehold, page: Page) -> None:

@@ -34,15 +34,20 @@ def _message(text: str) -> tuple[str, Json]:
 
 
 def _hostile_events() -> list[tuple[str, Json]]:
-    """Every text as a message, and the worst in every other place where an agent's words are drawn."""
-    diff = {"type": "diff", "path": DEEP, "old": LONG, "new": "\n".join([LONG] * 50)}
-    tool = {"id": "t", "title": LONG, "kind": "edit", "status": "completed", "content": [diff] * 40}
+    """Every text as a message, and the worst in every other place where an agent's words are drawn.
+
+    Each event holds several times of what is taken of an agent (`tool_call.MAX_CONTENT`).
+    """
+    diff = {"type": "diff", "path": DEEP, "old": LONG, "new": "\n".join([LONG] * 10)}
+    small = {"type": "diff", "path": DEEP, "old": "", "new": LONG[:10_000]}
+    tool = {"id": "t", "title": LONG, "kind": "edit", "status": "completed", "content": [diff, *[small] * 39]}
+    entry = {"content": LONG[:4_000], "status": "pending"}
     return [
         _message("**before**"),
         *(_message(text) for text in HOSTILE_TEXTS.values()),
         ("thought", {"id": "t", "text": DEEP + LONG}),
-        ("tool", {**tool, "raw_input": {"x": LONG}, "locations": [LONG] * 40}),
-        ("plan", {"entries": [{"content": LONG, "status": "pending"}] * 500}),
+        ("tool", {**tool, "raw_input": {"x": LONG}, "locations": [LONG, *[DEEP] * 39]}),
+        ("plan", {"entries": [{"content": LONG, "status": "pending"}, *[entry] * 499]}),
         ("error", {"code": "x", "message": LONG, "hint": DEEP}),
         _message("**after**"),
     ]

@@ -56,7 +56,7 @@ def test_a_long_undo_shows_how_far_it_is_and_closes_its_dialog_when_it_is_done(
         expect_no_barriers(page)
         held.release()
         expect(dialog).to_have_count(0)
-    expect(page.locator(".history-entry").first).to_contain_text("Undo:")
+    expect(page.locator(".history-entry").first).to_contain_text("Undo of entry")
     assert large_file(freehold).stat().st_size > 3
 
 
@@ -80,7 +80,7 @@ def test_a_long_undo_is_cancelled_on_a_phone_by_keyboard_and_no_file_changes(
         held.release()
         expect(dialog).to_have_count(0)
         assert large_file(freehold).read_text() == "new"
-    expect(page.locator(".history-entry").first).not_to_contain_text("Undo:")
+    expect(page.locator(".history-entry").first).not_to_contain_text("Undo of entry")
 
 
 def test_an_undo_that_another_door_began_is_shown_on_the_page_and_can_be_cancelled_there(

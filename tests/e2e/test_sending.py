@@ -1,5 +1,6 @@
 """What was written reaches the agent once: it waits, steers, is stopped, outlives outages, and the owner is called."""
 
+import asyncio
 import os
 import signal
 from typing import Any
@@ -47,6 +48,58 @@ async def test_while_it_works_words_wait_steer_or_stop(freehold: RunningFreehold
             await expect(owner_page.page.get_by_role("button", name="Send")).to_be_visible()
 
 
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+async def test_a_stop_is_shown_before_the_agent_has_ended_and_no_message_covers_the_buttons(
+    freehold: RunningFreehold, browser: Browser, size: tuple[int, int]
+) -> None:
+    session = await freehold.open("builtin")
+    answered = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await answered.wait()
+        await route.fulfill(status=500, json={"error": {"code": "x", "message": "It could not be stopped", "hint": ""}})
+
+    async with open_owner_page(browser, freehold, {"width": size[0], "height": size[1]}) as owner_page:
+        page = owner_page.page
+        await page.route("**/cancel", hold)
+        await owner_page.open_session(session)
+        await owner_page.send_prompt("FAIL hang")
+        await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+        await owner_page.message.press("Escape")
+        await expect(page.get_by_role("button", name="Stopping…")).to_be_disabled()
+        await expect(owner_page.transcript).to_contain_text("Stopping…")
+        answered.set()
+        toast = page.get_by_text("It could not be stopped")
+        await expect(toast).to_be_visible()
+        await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+        shown = await page.locator(".toast").bounding_box()
+        buttons = await page.locator(".composer").bounding_box()
+        assert shown is not None
+        assert buttons is not None
+        is_above = shown["y"] + shown["height"] <= buttons["y"]
+        is_beside = shown["x"] + shown["width"] <= buttons["x"]
+        assert is_above or is_beside
+        await page.unroute("**/cancel")
+        await page.get_by_role("button", name="Stop", exact=True).click()
+        await expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
+async def test_a_turn_that_failed_is_tried_again_or_continued(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    session = await freehold.open("builtin")
+    await owner_page.open_session(session)
+    again = owner_page.transcript.get_by_role("button", name="Try again")
+    async with freehold.watch(session) as watch:
+        await owner_page.send_prompt("FAIL 500")
+        await watch.until("turn.ended")
+        await again.click()
+        await watch.until("turn.started")
+        await watch.until("turn.ended")
+        await expect(again).to_have_count(1)
+        await owner_page.transcript.get_by_role("button", name="Continue").click()
+        await watch.until("turn.started")
+    assert [one["text"] for one in await prompts(freehold, session)] == ["FAIL 500", "FAIL 500", "Continue"]
+
+
 async def test_what_is_stopped_before_it_was_sent_comes_back_to_be_mended(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:
@@ -80,6 +133,23 @@ async def test_what_is_typed_outlives_a_kill_and_is_sent_once(freehold: RunningF
     await expect(owner_page.transcript.get_by_text("I was here", exact=True)).to_be_visible()
     await expect(owner_page.message).to_have_value("")
     assert [one["text"] for one in await prompts(freehold, session)] == ["SAY I was here"]
+
+
+async def test_words_that_the_page_has_shown_stay_when_the_gateway_is_killed(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    """In the page that was open, and in one that opens later. The turn says that it was interrupted."""
+    session = await freehold.open("builtin")
+    await owner_page.open_session(session)
+    await owner_page.send_prompt("SLOW")
+    await expect(owner_page.transcript).to_contain_text("tick 02")
+    await freehold.wait_stored(session, "tick 02")
+    await freehold.kill_gateway()
+    for opened in ("before", "after"):
+        if opened == "after":
+            await owner_page.page.reload()
+        await expect(owner_page.transcript.get_by_role("button", name="Continue")).to_be_visible()
+        await expect(owner_page.transcript.get_by_text("tick 02")).to_have_count(1)
 
 
 async def test_a_prompt_whose_answer_was_lost_is_tried_again_and_not_doubled(

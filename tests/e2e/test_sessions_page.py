@@ -87,6 +87,21 @@ async def test_one_is_found_by_its_title_and_by_its_words(freehold: RunningFreeh
     await expect(row(owner_page, "a needle")).to_have_count(1)
 
 
+async def test_what_was_said_is_found_from_everywhere(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    """The palette opens the conversation where the words are."""
+    session = await freehold.open("builtin", title="Far away")
+    async with freehold.watch(session) as watch:
+        await freehold.run_turn(watch, session, "SAY the walrus reads at night")
+    page = owner_page.page
+    await owner_page.go("/network")
+    await page.get_by_role("heading", name="Network").wait_for()
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox", name="Command").fill("walrus night")
+    await page.get_by_role("option", name="Far away In the conversation").click()
+    await expect(page.get_by_label("Find in this session")).to_have_value("walrus night")
+    await expect(owner_page.transcript).to_contain_text("the walrus reads at night")
+
+
 async def test_one_is_renamed_forked_archived_and_deleted(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     session = await freehold.open("builtin", title="first name")
     async with freehold.watch(session) as watch:
@@ -169,3 +184,25 @@ async def test_on_a_phone_one_goes_to_a_session_and_back(freehold: RunningFreeho
         await expect(phone.page.get_by_label("Find a session")).to_be_visible()
         wide = await phone.page.evaluate("document.documentElement.scrollWidth")
         assert wide <= PHONE["width"]
+
+
+async def test_a_session_that_was_started_and_not_used_leaves_no_row(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    page = owner_page.page
+    await owner_page.go("/sessions")
+    before = len((await freehold.call("GET", "/v1/sessions?limit=200"))["sessions"])
+    rows = page.locator(".sidebar-sessions > li")
+    await expect(page.get_by_role("button", name="New", exact=True)).to_be_enabled()
+    shown = await rows.count()
+    await page.get_by_role("button", name="New", exact=True).click()
+    await expect(owner_page.message).to_be_visible()
+    first = page.url
+    await expect(rows).to_have_count(shown + 1)
+    await owner_page.go("/sessions")
+    await expect(page.get_by_role("button", name="New", exact=True)).to_be_enabled()
+    await expect(rows).to_have_count(shown)
+    await page.get_by_role("button", name="New", exact=True).click()
+    await expect(owner_page.message).to_be_visible()
+    assert page.url == first
+    assert len((await freehold.call("GET", "/v1/sessions?limit=200"))["sessions"]) <= before + 1

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from tests.support.agents import link_agents
-from tests.support.browser import PHONE, sign_in_browser
+from tests.support.browser import CHROMIUM, PHONE, run_browser_beside, sign_in_browser
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold, prepare_harness, run_harness
 
 from freehold.egress.models.ledger import Ledger, UsageRecord, ensure_tables
@@ -197,8 +197,8 @@ def test_a_key_goes_in_and_never_comes_out(freehold: RunningFreehold, page: Page
         expect(model).to_contain_text("key near is in the vault")
         model.get_by_role("button", name="Test near").click()
         expect(model).to_contain_text(words)
-    page.get_by_text("Available models").click()
-    expect(model).to_contain_text("gpt-5, gpt-5-mini")
+    names = [re.compile("The agent chooses"), re.compile("^gpt-5"), re.compile("^gpt-5-mini")]
+    expect(model.get_by_label("Model when none is chosen").get_by_role("option")).to_have_text(names)
     assert KEY not in page.content()
     assert KEY not in page.evaluate("asOwner('/v1/secrets').then((answer) => answer.text())")
 
@@ -329,16 +329,24 @@ def test_a_phone_shows_the_list_and_each_section_separately(freehold: RunningFre
         assert not page.evaluate(wide), section
 
 
-def test_a_browser_may_install_it(freehold: RunningFreehold, page: Page) -> None:
+def test_a_browser_may_install_it(freehold: RunningFreehold, sync_browser: Browser) -> None:
+    """The shell without windows installs nothing and never complains: this needs the whole Chromium."""
+    with run_browser_beside(sync_browser, program=CHROMIUM) as chromium:
+        page = sign_in_browser(chromium, freehold).new_page()
+        go(page, freehold, "/settings/appearance")
+        devtools = page.context.new_cdp_session(page)
+        manifest = devtools.send("Page.getAppManifest")
+        assert manifest["errors"] == []
+        host = {"host": freehold.pages.removeprefix("http://")}
+        for icon in json.loads(manifest["data"])["icons"]:
+            answer = page.request.get(freehold.url + icon["src"], headers=host)
+            assert answer.headers["content-type"] == icon["type"]
+        errors = devtools.send("Page.getInstallabilityErrors")["installabilityErrors"]
+        assert [error["errorId"] for error in errors] == ["in-incognito"]  # every context of Playwright is incognito
+
+
+def test_the_frame_of_the_browser_has_the_colour_of_the_theme(freehold: RunningFreehold, page: Page) -> None:
     go(page, freehold, "/settings/appearance")
-    devtools = page.context.new_cdp_session(page)
-    manifest = devtools.send("Page.getAppManifest")
-    assert manifest["errors"] == []
-    for icon in json.loads(manifest["data"])["icons"]:
-        answer = page.request.get(freehold.url + icon["src"], headers={"host": freehold.pages.removeprefix("http://")})
-        assert answer.headers["content-type"] == icon["type"]
-    errors = devtools.send("Page.getInstallabilityErrors")["installabilityErrors"]
-    assert [error["errorId"] for error in errors] == ["in-incognito"]  # every context of Playwright is incognito
     page.get_by_role("button", name="Dark").click()
     colours = "[...document.querySelectorAll('meta[name=theme-color]')].map((meta) => meta.content)"
     assert page.evaluate(colours) == ["#141816", "#141816"]
@@ -359,3 +367,22 @@ def test_the_rules_of_what_is_kept_are_shown_with_their_places(freehold: Running
 def test_the_path_of_the_home_is_shown(freehold: RunningFreehold, page: Page) -> None:
     go(page, freehold, "/settings/appearance")
     expect(page.get_by_text(str(Path(freehold.home.root)))).to_be_visible()
+
+
+def test_every_setting_is_found_and_changed_where_it_is_safe(freehold: RunningFreehold, page: Page) -> None:
+    go(page, freehold, "/settings/manifest")
+    page.get_by_label("Find a setting").fill("code.keep_contexts")
+    page.get_by_role("button", name="Change code.keep_contexts").click()
+    page.get_by_label("Value of code.keep_contexts").fill("many")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".settings-manifest").get_by_role("alert")).to_be_visible()
+    page.get_by_label("Value of code.keep_contexts").fill("2h")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("after a restart")).to_be_visible()
+    assert 'keep_contexts = "2h"' in freehold.home.manifest.read_text()
+    page.get_by_role("button", name="Change code.keep_contexts").click()
+    page.get_by_role("button", name="Use the default").click()
+    expect(page.get_by_text("after a restart")).to_have_count(0)
+    page.get_by_label("Find a setting").fill("gateway.public_url")
+    page.get_by_role("button", name="How to change gateway.public_url").click()
+    expect(page.get_by_text("Add public_url under [gateway] in freehold.toml.")).to_be_visible()

@@ -7,8 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from playwright import sync_api
 from playwright.sync_api import BrowserContext, Page, expect
-from tests.support.browser import wait_for_promise
+from tests.support.browser import sign_in_browser, wait_for_promise
 from tests.support.running_freehold import RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
@@ -255,8 +256,9 @@ def test_a_file_is_never_a_page_of_ours(freehold: RunningFreehold, page: Page, n
     assert page.url.endswith("/settings")
 
 
-def test_a_file_is_never_a_worker_of_ours(freehold: RunningFreehold, page: Page) -> None:
+def test_a_file_is_never_a_worker_of_ours(sync_browser: sync_api.Browser, freehold: RunningFreehold) -> None:
     """A service worker would stay and see every answer. Not even a script in our own page can register one."""
+    page = sign_in_browser(sync_browser, freehold, keeps_offline=True).new_page()
     (freehold.home.workspace / "worker.js").write_text("onfetch = (event) => event.respondWith(new Response('pwned'))")
     go(page, freehold, "/settings")
     for path in ("/v1/files/content?path=worker.js", "data:text/javascript,1"):

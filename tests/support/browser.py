@@ -10,7 +10,10 @@ from playwright.sync_api import sync_playwright
 from tests.support.condition import wait_until
 from tests.support.running_freehold import RunningFreehold
 
+HEADLESS_SHELL = "/usr/bin/chromium-headless-shell"
+"""Chromium without windows: a page costs a third of the processor time that the whole program takes."""
 CHROMIUM = "/usr/bin/chromium"
+"""The whole program, for what the shell does not have: push messages, and whether a page can be installed."""
 PAGE_TIMEOUT = 60_000
 """How long a page may take to show something, in milliseconds. A loaded machine needs it; a failure just comes late."""
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
@@ -38,12 +41,17 @@ sync_api.expect.set_options(timeout=PAGE_TIMEOUT)
 async_api.expect.set_options(timeout=PAGE_TIMEOUT)
 
 
+def _choose_flags(flags: tuple[str, ...]) -> list[str]:
+    """Without HTTP/3 unless it is asked for."""
+    general = [flag for flag in _FLAGS if flag != "--disable-quic" or "--enable-quic" not in flags]
+    return [*general, *(flags or (ONLY_LOCAL,))]
+
+
 @asynccontextmanager
-async def run_browser(*flags: str) -> AsyncIterator[Browser]:
+async def run_browser(*flags: str, program: str = HEADLESS_SHELL) -> AsyncIterator[Browser]:
     """Until the block ends. Without flags it resolves no name of the internet."""
     async with async_playwright() as playwright:
-        arguments = [*_FLAGS, *(flags or (ONLY_LOCAL,))]
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        browser = await playwright.chromium.launch(executable_path=program, args=_choose_flags(flags))
         try:
             yield browser
         finally:
@@ -54,16 +62,30 @@ async def run_browser(*flags: str) -> AsyncIterator[Browser]:
 def run_sync_browser(*flags: str) -> Iterator[sync_api.Browser]:
     """The same for tests that are not async."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*_FLAGS, *(flags or (ONLY_LOCAL,))])
+        browser = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=_choose_flags(flags))
         try:
             yield browser
         finally:
             browser.close()
 
 
-def sign_in_browser(browser: sync_api.Browser, freehold: RunningFreehold) -> sync_api.BrowserContext:
-    """A browser context of its own that has signed in by a link."""
-    context = browser.new_context()
+@contextmanager
+def run_browser_beside(
+    browser: sync_api.Browser, *flags: str, program: str = HEADLESS_SHELL
+) -> Iterator[sync_api.Browser]:
+    """A second one with other flags or another program, while one of `run_sync_browser` runs."""
+    second = browser.browser_type.launch(executable_path=program, args=_choose_flags(flags))
+    try:
+        yield second
+    finally:
+        second.close()
+
+
+def sign_in_browser(
+    browser: sync_api.Browser, freehold: RunningFreehold, *, keeps_offline: bool = False
+) -> sync_api.BrowserContext:
+    """A browser context of its own that has signed in by a link. Without service workers unless it `keeps_offline`."""
+    context = browser.new_context(service_workers="allow" if keeps_offline else "block")
     context.set_default_timeout(PAGE_TIMEOUT)
     context.add_init_script(OWN_REQUESTS)
     page = context.new_page()
@@ -108,7 +130,7 @@ class OwnerPage:
 
     @property
     def message(self) -> Locator:
-        return self.page.get_by_label("Message")
+        return self.page.get_by_label("Message", exact=True)
 
     @property
     def transcript(self) -> Locator:
@@ -128,10 +150,23 @@ class OwnerPage:
 
 @asynccontextmanager
 async def open_owner_page(
-    browser: Browser, freehold: RunningFreehold, size: ViewportSize = DESKTOP, *, touch: bool = False
+    browser: Browser,
+    freehold: RunningFreehold,
+    size: ViewportSize = DESKTOP,
+    *,
+    touch: bool = False,
+    keeps_offline: bool = False,
 ) -> AsyncIterator[OwnerPage]:
-    """A page in a browser context of its own that has signed in by a link. Fails at the end if it has violations."""
-    context = await browser.new_context(viewport=size, has_touch=touch, reduced_motion="reduce")
+    """A page in a browser context of its own that has signed in by a link. Fails at the end if it has violations.
+
+    Without its service worker unless it `keeps_offline`: Playwright does not see requests that a worker answers.
+    """
+    context = await browser.new_context(
+        viewport=size,
+        has_touch=touch,
+        reduced_motion="reduce",
+        service_workers="allow" if keeps_offline else "block",
+    )
     context.set_default_timeout(PAGE_TIMEOUT)
     await context.add_init_script(OWN_REQUESTS)
     try:

@@ -1,7 +1,10 @@
 """The complete gateway (guard, pages, control center) with a real PDS, https and a confidential client."""
 
+import asyncio
 import socket
+import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +22,9 @@ from freehold.home import Home, ensure_private_folder
 from freehold.identity.atproto.fetcher import NetworkOverrides
 from freehold.identity.keys import ensure_client_key
 from freehold.manifest import load_manifest
+from freehold.mesh.did_proof import is_named_by
+from freehold.mesh.identity import load_key
+from freehold.mesh.nostr.keys import make_key
 
 pytestmark = pytest.mark.shared_processes
 
@@ -45,6 +51,23 @@ class GatewaySetup:
             page.get_by_role("button", name="Authorize").click()
         page.wait_for_load_state()
         return page
+
+    def name_key(self, page: Page, *, decision: str = "Authorize") -> None:
+        """The owner is asked at the account, and agrees or not."""
+        page.goto("/neighbours")
+        page.get_by_text("Your account does not name this key.").wait_for()
+        page.get_by_role("button", name="Name this key in your account").click()
+        password, decide = (
+            page.locator("input[autocomplete=current-password]"),
+            page.get_by_role("button", name=decision),
+        )
+        password.or_(decide).first.wait_for()
+        if password.is_visible():
+            password.fill(PASSWORD)
+            page.get_by_role("button", name="Sign in").click()
+        with page.expect_response("**/oauth/record/callback?*"):
+            decide.click()
+        page.wait_for_load_state()
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +104,7 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewaySetup]:
 def _write_manifest(path: Path, owner: str) -> None:
     path.write_text(
         f'[owner]\ndid = "{owner}"\nhandle = "alice.test"\n[gateway]\npublic_url = "https://agent.atp.internal"\n'
+        '[mesh]\nmode = "peer"\n'
     )
 
 
@@ -105,3 +129,37 @@ def test_another_account_is_refused_and_recorded_in_the_timeline(setup: GatewayS
     refused = [event for event in setup.services.timeline.read() if event.kind == "identity.sign_in_refused"]
     assert [event.data["code"] for event in refused] == ["sign-in.not-owner"]
     assert setup.net.dids["bob.test"] in str(refused[0].data["reason"])
+
+
+def test_the_owner_has_the_account_name_the_key_and_a_neighbour_checks_it_there(setup: GatewaySetup) -> None:
+    """The record is in the real repository, old keys are taken out of it, and no token is left."""
+    did, network = setup.net.dids["alice.test"], setup.services.network
+
+    def is_named(public: str) -> bool:
+        with ThreadPoolExecutor() as threads:  # the event loop of the browser runs in this thread
+            return threads.submit(asyncio.run, is_named_by(did, public, "https://plc.directory", network)).result()
+
+    page = setup.sign_in()
+    page.get_by_role("navigation").first.wait_for()
+    first = load_key(setup.services.vault).public
+    setup.name_key(page, decision="Deny access")
+    assert "Access was denied at your PDS" in page.inner_text("body")
+    assert not is_named(first)
+    setup.name_key(page)
+    page.get_by_text("Your account names this key.").wait_for()
+    assert is_named(first)
+    assert not is_named(make_key().public)
+    # The key is replaced: the account names the new one and no longer the old one.
+    replaced = page.evaluate(
+        """async () => (await fetch("/v1/mesh/key", {method: "POST", body: "{}", headers: {
+            "content-type": "application/json",
+            authorization: "Sign-In " + Object.values(localStorage).join("")}})).status"""
+    )
+    assert replaced == 200
+    second = load_key(setup.services.vault).public
+    setup.name_key(page)
+    assert (is_named(first), is_named(second)) == (False, True)
+    with sqlite3.connect(setup.net.folder / "account.sqlite") as database:
+        assert database.execute("SELECT count(*) FROM token").fetchone() == (0,)
+    database.close()
+    assert setup.services.timeline.read(kinds=["mesh.key_named"])[-1].data["did"] == did

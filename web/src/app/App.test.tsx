@@ -18,7 +18,9 @@ beforeEach(() => {
   (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
   vi.spyOn(console, "error").mockImplementation(() => undefined);
   vi.mocked(request).mockImplementation(async (path) =>
-    path === "/v1/me" ? { handle: "me", recovery: "http://127.0.0.1:8001", slots: [] } : { stopped: true },
+    path === "/v1/me"
+      ? { handle: "me", recovery: "http://127.0.0.1:8001", slots: [], features: [] }
+      : { stopped: true },
   );
   place = document.createElement("div");
   document.body.append(place);

@@ -1,6 +1,7 @@
-import { useCallback, useEffect, useState } from "react";
+import { startTransition, useCallback, useEffect, useState } from "react";
 import type { Me } from "../client/api";
-import { type Problem, problemOf, RequestFailed, request } from "../client/http";
+import { type Problem, problemOf, RequestFailed } from "../client/http";
+import { fetchMe } from "../client/me";
 import { ConnectionProvider } from "../data/connection";
 import { DevicePage } from "../features/device/DevicePage";
 import { SignInPage } from "../features/sign-in/SignInPage";
@@ -8,6 +9,7 @@ import { ErrorBoundary } from "../ui/ErrorBoundary";
 import { Notice } from "../ui/Notice";
 import { ToastProvider } from "../ui/Toasts";
 import { EmergencyPage } from "./EmergencyPage";
+import { LoadingFrame } from "./LoadingFrame";
 import { Shell } from "./Shell";
 
 type Access =
@@ -19,14 +21,21 @@ type Access =
 /** The keeper restarts a gateway within seconds, so the page tries again without a press. */
 const RETRY_INTERVAL = 2_000;
 
+const OFFLINE: Problem = {
+  code: "offline",
+  message: "You are offline",
+  hint: "This page goes on when the connection is back",
+};
+
 export function App() {
   const [access, setAccess] = useState<Access>({ state: "unknown" });
   const check = useCallback(() => {
-    request<Me>("/v1/me")
-      .then((me) => setAccess({ state: "signed-in", me }))
+    fetchMe()
+      // Drawn in short steps, as the whole page is.
+      .then((me) => startTransition(() => setAccess({ state: "signed-in", me })))
       .catch((error: unknown) => {
         if (error instanceof RequestFailed && error.status === 401) setAccess({ state: "signed-out" });
-        else setAccess({ state: "unreachable", problem: problemOf(error) });
+        else setAccess({ state: "unreachable", problem: navigator.onLine ? problemOf(error) : OFFLINE });
       });
   }, []);
   const onSignedIn = useCallback(
@@ -47,12 +56,16 @@ export function App() {
   useEffect(() => {
     if (!unreachable) return;
     const timer = setInterval(check, RETRY_INTERVAL);
-    return () => clearInterval(timer);
+    window.addEventListener("online", check);
+    return () => {
+      clearInterval(timer);
+      window.removeEventListener("online", check);
+    };
   }, [unreachable, check]);
 
   switch (access.state) {
     case "unknown":
-      return <main className="centered-page" aria-busy="true" />;
+      return <LoadingFrame />;
     case "signed-out":
       return (
         <ErrorBoundary name="The sign-in page">

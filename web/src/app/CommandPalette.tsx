@@ -1,13 +1,20 @@
 import { useMemo, useState } from "react";
 import { Dialog } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
+import { visibleText } from "../ui/visibleText";
 import { type Command, searchCommands } from "./commandSearch.logic";
+import { useFoundText } from "./useFoundText";
+import { usePaletteItems } from "./usePaletteItems";
 
-/** Finds a command by its name and runs it. */
+/** Finds by name whatever can be opened or done, and what was said or written anywhere. */
 export function CommandPalette({ commands, onClose }: { commands: readonly Command[]; onClose: () => void }) {
   const [typed, setTyped] = useState("");
   const [position, setPosition] = useState(0);
-  const found = useMemo(() => searchCommands(commands, typed), [commands, typed]);
+  const items = usePaletteItems();
+  const all = useMemo(() => [...commands, ...items], [commands, items]);
+  const named = useMemo(() => (typed.trim() === "" ? commands : searchCommands(all, typed)), [commands, all, typed]);
+  const text = useFoundText(typed);
+  const found = [...named, ...text.items];
   const chosen = found[Math.min(position, found.length - 1)];
 
   function run(command: Command | undefined) {
@@ -27,7 +34,7 @@ export function CommandPalette({ commands, onClose }: { commands: readonly Comma
           aria-expanded="true"
           aria-controls="palette-list"
           aria-activedescendant={chosen && `command-${chosen.id}`}
-          placeholder="Type a command or the name of a page"
+          placeholder="Find a command, a name or a text"
           value={typed}
           onChange={(event) => {
             setTyped(event.target.value);
@@ -56,12 +63,15 @@ export function CommandPalette({ commands, onClose }: { commands: readonly Comma
             onMouseMove={() => setPosition(found.indexOf(command))}
             onClick={() => run(command)}
           >
-            <span>{command.title}</span>
+            <span>{visibleText(command.title)}</span>
             <span className="quiet">{command.group}</span>
           </li>
         ))}
-        {found.length === 0 && <li className="quiet">No command matches.</li>}
+        {found.length === 0 && !text.isBusy && <li className="quiet">Nothing matches.</li>}
       </ul>
+      <p className="app-palette-note quiet" role="status">
+        {text.isBusy ? "Searching conversations and files…" : ""}
+      </p>
     </Dialog>
   );
 }

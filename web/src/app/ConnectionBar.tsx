@@ -1,33 +1,25 @@
 import { useEffect, useState } from "react";
-import { useConnection } from "../data/connection";
+import { useConnection, useUnansweredPing } from "../data/connection";
+import { type Outage, outageOf } from "./connection.logic";
 import { RecoveryHint } from "./RecoveryHint";
 
-const SHORT_BREAK = 800;
-const LONG_BREAK = 5_000;
+const LOOK_INTERVAL = 400;
 
-/** Shows that the gateway does not answer. The page below stays as it is, with everything that was typed. */
+/** Shows that the gateway does not answer, and why. The page below stays as it is, with everything that was typed. */
 export function ConnectionBar({ recovery }: { recovery: string }) {
-  const state = useConnection();
-  const [outage, setOutage] = useState<"none" | "short" | "long">("none");
-  useEffect(() => {
-    if (state === "live") {
-      setOutage("none");
-      return;
-    }
-    const short = setTimeout(() => setOutage("short"), SHORT_BREAK);
-    const long = setTimeout(() => setOutage("long"), LONG_BREAK);
-    return () => {
-      clearTimeout(short);
-      clearTimeout(long);
-    };
-  }, [state]);
+  const outage = useOutage();
   if (outage === "none") return null;
   return (
-    <div className="bar" data-tone={outage === "long" ? "alarm" : "amber"} role="status">
+    <div className="bar" data-tone={outage === "short" || outage === "silent" ? "amber" : "alarm"} role="status">
       <span className="spinner" aria-hidden="true" />
-      {outage === "short" ? (
-        <p>Reconnecting…</p>
-      ) : (
+      {outage === "offline" && (
+        <p>
+          <strong>You are offline.</strong> This page goes on when the connection is back, and keeps what you typed.
+        </p>
+      )}
+      {outage === "silent" && <p>Freehold has not answered for some seconds…</p>}
+      {outage === "short" && <p>Reconnecting…</p>}
+      {outage === "long" && (
         <p>
           <strong>Freehold does not answer.</strong> The keeper is restarting it. This page reconnects when it is back,
           and keeps what you typed. <RecoveryHint recovery={recovery} />
@@ -35,4 +27,31 @@ export function ConnectionBar({ recovery }: { recovery: string }) {
       )}
     </div>
   );
+}
+
+function useOutage(): Outage {
+  const state = useConnection();
+  const unansweredFor = useUnansweredPing();
+  const [outage, setOutage] = useState<Outage>("none");
+  useEffect(() => {
+    const begin = Date.now();
+    const look = () =>
+      setOutage(
+        outageOf(state, {
+          isOnline: navigator.onLine,
+          brokenFor: Date.now() - begin,
+          unansweredFor: unansweredFor(),
+        }),
+      );
+    look();
+    const timer = setInterval(look, LOOK_INTERVAL);
+    window.addEventListener("offline", look);
+    window.addEventListener("online", look);
+    return () => {
+      clearInterval(timer);
+      window.removeEventListener("offline", look);
+      window.removeEventListener("online", look);
+    };
+  }, [state, unansweredFor]);
+  return outage;
 }

@@ -16,6 +16,7 @@ import { Navigation } from "./Navigation";
 import { componentAt } from "./pageComponents";
 import { pageAt, START_PAGE } from "./pages";
 import { ShortcutsDialog } from "./ShortcutsDialog";
+import { UpdateBar } from "./UpdateBar";
 import { useCommands } from "./useCommands";
 import { useShortcuts } from "./useShortcuts";
 
@@ -62,12 +63,13 @@ function Frame({ me, onSignedOut }: ShellProps) {
       <Navigation
         page={page}
         handle={me.handle}
-        slots={me.slots}
+        on={[...me.slots, ...me.features]}
         badges={{ "/sessions": permissionRequests, "/network": networkRequests }}
         onOpenPalette={() => setDialog("palette")}
       />
       <div className="app-content">
         <ConnectionBar recovery={me.recovery} />
+        <UpdateBar />
         <KillSwitchBar />
         <ErrorBoundary name="The list of requests" content={requests}>
           <PendingRequests />

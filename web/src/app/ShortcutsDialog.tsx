@@ -8,6 +8,7 @@ const SHORTCUTS: readonly (readonly [keys: string, effect: string])[] = [
   ["n p", "Go to the next or previous change of a comparison"],
   ["c", "Comment on a line of a comparison"],
   ["Ctrl F", "Find in a terminal or session"],
+  ["Ctrl J", "Open or close the pane beside a session"],
   ["1–4", "Answer a request of the open session"],
   ["Alt 1–4", "The same while you type; on other pages, answer the request in the bar"],
   ["Ctrl Enter", "Interrupt the agent and send your message now"],
@@ -18,7 +19,8 @@ const SHORTCUTS: readonly (readonly [keys: string, effect: string])[] = [
 export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
-      <dl className="app-shortcuts">
+      {/* It has the focus and scrolls, so that the sheet begins at its top on a small screen too. */}
+      <dl className="app-shortcuts" tabIndex={0} aria-label="Shortcuts">
         {SHORTCUTS.map(([keys, effect]) => (
           <div key={keys}>
             <dt>
@@ -31,7 +33,7 @@ export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
         ))}
       </dl>
       <div className="dialog-foot">
-        <button type="button" onClick={onClose} autoFocus>
+        <button type="button" onClick={onClose}>
           Close
         </button>
       </div>

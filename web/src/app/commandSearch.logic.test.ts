@@ -27,3 +27,12 @@ test("letters must be in order", () => {
   expect(matchScore("Redo", "rd")).not.toBeNull();
   expect(matchScore("Redo", "dr")).toBeNull();
 });
+
+test("of equal matches commands come before sessions, and these before files", () => {
+  const item = (title: string, group: string) => ({ id: group, title, group, run: () => undefined });
+  const all = [item("Settings", "Page"), item("Settings of the page", "Session"), item("settings.json", "File")];
+  expect(searchCommands(all, "settings").map((one) => one.group)).toEqual(["Page", "Session", "File"]);
+  expect(searchCommands([...all, item("src/theme.css", "File")], "theme").map((one) => one.title)).toEqual([
+    "src/theme.css",
+  ]);
+});

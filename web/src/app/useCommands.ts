@@ -29,6 +29,7 @@ export function useCommands(handlers: CommandHandlers): Command[] {
         group: "Page",
         run: () => go(page.path),
       })),
+      { id: "new-session", title: "New session", group: "Sessions", run: () => go("/sessions?new=1") },
       { id: "redo", title: "Redo the last undo…", group: "History", run: () => go("/history?redo=last") },
       { id: "undo", title: "Undo the last change…", group: "History", run: () => go("/history?undo=last") },
       { id: "stop", title: "Stop all agents…", group: "Kill switch", run: () => go("/settings?stop=ask") },

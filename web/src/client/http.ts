@@ -36,6 +36,13 @@ export async function upload<T>(
   return (await response.json()) as T;
 }
 
+/** Sends bytes to `path` to be looked at. */
+export async function post<T>(path: string, body: Blob): Promise<T> {
+  const headers = { "content-type": "application/octet-stream" };
+  const response = await connection.send(path, { method: "POST", body, headers });
+  return (await response.json()) as T;
+}
+
 /** Starts a download as a link does. The browser streams it to the disk, so its size does not matter. */
 export async function downloadAs(path: string, name: string): Promise<void> {
   // A link has no headers, so it carries a ticket. The ticket is for the address as the browser will write it.

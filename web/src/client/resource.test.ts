@@ -54,6 +54,27 @@ test("only the newest reply counts", async () => {
   expect(list.state().value).toEqual([2]);
 });
 
+test("the first reply is shown while a second request is in flight, and nothing older is shown later", async () => {
+  const list = resource({ apply: add });
+  list.reload();
+  await settle();
+  list.reload();
+  list.receive(3);
+  replies[0]!.answer([1]);
+  await settle();
+  expect(list.state().value).toEqual([1, 3]);
+  await settle();
+  list.reload();
+  list.receive(4);
+  replies[1]!.answer([1]);
+  await settle();
+  expect(list.state().value).toEqual([1, 3, 4]);
+  replies[2]!.answer([1, 3]);
+  await settle();
+  expect(list.state().value).toEqual([1, 3, 4]);
+  expect(replies).toHaveLength(3);
+});
+
 test("reloads of one task make one request", async () => {
   const list = resource();
   list.reload();

@@ -31,6 +31,8 @@ export class Resource<T> {
   private current: ResourceState<T> = { value: null, problem: null };
   private readonly listeners = new Set<() => void>();
   private requests = 0;
+  /** Replies of the request with this number and of older ones are ignored. */
+  private settled = 0;
   private inFlight = false;
   private startedNow = false;
   private stale = false;
@@ -72,7 +74,7 @@ export class Resource<T> {
 
   /** Replaces the value with the reply of an action. A request that is in flight is ignored: it may be older. */
   readonly set = (value: T): void => {
-    this.requests++;
+    this.settled = this.requests;
     this.inFlight = false;
     this.become({ value, problem: null });
   };
@@ -86,7 +88,7 @@ export class Resource<T> {
 
   /** Ignores replies that are still to come. `reload` starts it again. */
   readonly stop = (): void => {
-    this.requests++;
+    this.settled = this.requests;
     this.inFlight = false;
     this.startedNow = false;
     this.cancelTimer();
@@ -109,18 +111,21 @@ export class Resource<T> {
     this.received = [];
     this.options.fetch().then(
       (fetched) => {
-        if (mine === this.requests) this.finish(fetched);
+        // On a slow network the first reply is shown although a later request is in flight.
+        if (mine > this.settled && (mine === this.requests || this.current.value === null)) this.finish(fetched, mine);
       },
       (error: unknown) => {
-        if (mine !== this.requests) return;
+        if (mine !== this.requests || mine <= this.settled) return;
         this.inFlight = false;
         this.fail(error);
       },
     );
   }
 
-  private finish(fetched: T): void {
-    this.inFlight = false;
+  private finish(fetched: T, request: number): void {
+    this.settled = request;
+    const isLast = request === this.requests;
+    if (isLast) this.inFlight = false;
     let value = this.options.merge === undefined ? fetched : this.options.merge(this.current.value, fetched);
     for (const event of this.received) {
       const next = this.apply(value, event);
@@ -128,7 +133,7 @@ export class Resource<T> {
       else value = next;
     }
     this.become({ value, problem: null });
-    if (this.stale) this.reloadSoon();
+    if (isLast && this.stale) this.reloadSoon();
   }
 
   private reloadSoon(): void {

@@ -1,6 +1,9 @@
-import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef, useState } from "react";
 import { RequestFailed, request } from "../client/http";
 import { browserSocket, type ConnectionState, LiveSocket, type TopicListener } from "../client/socket";
+
+/** A phone that loses its network is told so within seconds. */
+const PING_INTERVAL = 2_000;
 
 const SocketContext = createContext<LiveSocket | null>(null);
 
@@ -16,7 +19,7 @@ async function isSignedIn(): Promise<boolean> {
 
 /** Holds the one socket for everything below it. */
 export function ConnectionProvider({ onSignedOut, children }: { onSignedOut: () => void; children: ReactNode }) {
-  const [socket] = useState(() => new LiveSocket({ open: browserSocket, isSignedIn }));
+  const [socket] = useState(() => new LiveSocket({ open: browserSocket, isSignedIn, pingInterval: PING_INTERVAL }));
   useEffect(() => {
     const stopWatching = socket.watch((state) => {
       if (state === "signed-out") onSignedOut();
@@ -44,6 +47,12 @@ export function useConnection(): ConnectionState {
     return socket.watch(setState);
   }, [socket]);
   return state;
+}
+
+/** A function that says for how many milliseconds a ping of the socket has had no answer. */
+export function useUnansweredPing(): () => number {
+  const socket = useContext(SocketContext);
+  return useCallback(() => socket?.unansweredFor ?? 0, [socket]);
 }
 
 /** Listens to a topic while the component is mounted; to none when `name` is null. The listener may change freely. */

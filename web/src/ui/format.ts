@@ -1,4 +1,21 @@
 /** Times and sizes as a person writes them. `at` and `now` are seconds. */
+import { LANGUAGE, translate } from "../language/translation";
+
+/** The browser's own form of the language of the page, such as British English. */
+const LOCALE = navigator.languages?.find((name) => name.split("-")[0] === LANGUAGE) ?? LANGUAGE;
+
+/** Formats with one formatter, made when it is first needed: making one costs more than a thousand uses. */
+function formatterOf(options: Intl.DateTimeFormatOptions): (at: number) => string {
+  let formatter: Intl.DateTimeFormat | undefined;
+  return (at) => {
+    formatter ??= new Intl.DateTimeFormat(LOCALE, options);
+    return formatter.format(at * 1000);
+  };
+}
+
+export const formatTime = formatterOf({ hour: "2-digit", minute: "2-digit" });
+export const formatDateTime = formatterOf({ dateStyle: "medium", timeStyle: "medium" });
+const formatDate = formatterOf({ weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
 export function formatAge(at: number, now: number): string {
   const seconds = Math.max(0, now - at);
@@ -10,26 +27,13 @@ export function formatAge(at: number, now: number): string {
   return days === 1 ? "yesterday" : `${days} days ago`;
 }
 
-export function formatTime(at: number): string {
-  return new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
-}
-
-export function formatDateTime(at: number): string {
-  return new Date(at * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
-}
-
 /** The heading of a day in a list: Today, Yesterday, or the date. */
 export function formatDay(at: number, now: number): string {
   const midnight = (seconds: number) => new Date(seconds * 1000).setHours(0, 0, 0, 0);
   const days = Math.round((midnight(now) - midnight(at)) / 86_400_000);
   if (days === 0) return "Today";
   if (days === 1) return "Yesterday";
-  return new Date(at * 1000).toLocaleDateString(undefined, {
-    weekday: "long",
-    day: "numeric",
-    month: "long",
-    year: "numeric",
-  });
+  return formatDate(at);
 }
 
 /** The seconds of a moment that the gateway wrote as text. */
@@ -48,9 +52,11 @@ export function formatBytes(count: number): string {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
 }
 
+export const formatNumber = (count: number): string => count.toLocaleString(LANGUAGE);
+
 /** "1 file", "3 files". */
 export function countOf(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
+  return `${formatNumber(count)} ${translate(count === 1 ? noun : plural)}`;
 }
 
 /** A text with at most `length` characters. */

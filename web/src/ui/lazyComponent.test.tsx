@@ -21,6 +21,6 @@ test("a component that arrives between its first drawing and the effect is drawn
   const place = document.createElement("div");
   const root = createRoot(place);
   root.render(<Page />);
-  await vi.waitFor(() => expect(place.textContent).toBe("here"));
+  await vi.waitFor(() => expect(place.textContent).toBe("here"), 30_000);
   root.unmount();
 });

@@ -1,4 +1,4 @@
-import { type ComponentType, type FunctionComponent, useEffect, useState } from "react";
+import { type ComponentType, type FunctionComponent, startTransition, useEffect, useState } from "react";
 import { Notice } from "./Notice";
 
 type Load<P> = () => Promise<{ default: ComponentType<P> }>;
@@ -58,7 +58,7 @@ function LazyContent<P extends object>({ loader, props, waiting }: { loader: Loa
     }
     let mounted = true;
     loader.load().then(
-      () => mounted && setState("loaded"),
+      () => mounted && startTransition(() => setState("loaded")),
       () => mounted && setState("failed"),
     );
     return () => {

@@ -1,4 +1,5 @@
 /** Characters that are drawn at once. A browser needs seconds to break a line of some 100,000. */
+import { LANGUAGE } from "../language/translation";
 export const PART_LENGTH = 10_000;
 export const MAX_LINE = 2_000;
 
@@ -24,7 +25,7 @@ export function cutLine(line: string, length = MAX_LINE): { shown: string; hidde
 /** A line with at most so many characters; the end says how many are missing. */
 export function shortLine(line: string, length = MAX_LINE): string {
   const { shown, hidden } = cutLine(line, length);
-  return hidden === 0 ? shown : `${shown}… (${hidden.toLocaleString("en")} more characters)`;
+  return hidden === 0 ? shown : `${shown}… (${hidden.toLocaleString(LANGUAGE)} more characters)`;
 }
 
 function endWithin(text: string, end: number): number {

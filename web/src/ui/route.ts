@@ -1,4 +1,5 @@
-import { type MouseEvent, useSyncExternalStore } from "react";
+import { type MouseEvent, useContext, useSyncExternalStore } from "react";
+import { PaneContext } from "./pane";
 
 const CHANGED = "freehold:route";
 
@@ -13,13 +14,17 @@ function listen(changed: () => void): () => void {
 
 const currentAddress = () => location.pathname + location.search;
 
-/** The path and the query of the page that is shown. */
+/** The path and the query of the page that is shown: on the whole screen, or in the pane around the component. */
 export function useRoute(): { path: string; query: URLSearchParams } {
-  const address = useSyncExternalStore(listen, currentAddress);
+  const shown = useSyncExternalStore(listen, currentAddress);
+  const address = useContext(PaneContext)?.address ?? shown;
   const [path = "/", search = ""] = address.split("?");
   return { path, query: new URLSearchParams(search) };
 }
 
+export type Go = (to: string, options?: { replace?: boolean }) => void;
+
+/** Shows a page on the whole screen. A page that can be in a pane uses `useGo`. */
 export function go(to: string, options: { replace?: boolean } = {}): void {
   if (to === currentAddress()) return;
   if (options.replace) history.replaceState(null, "", to);
@@ -27,11 +32,14 @@ export function go(to: string, options: { replace?: boolean } = {}): void {
   window.dispatchEvent(new Event(CHANGED));
 }
 
+/** Shows a page where the component is: in its pane, or on the whole screen. */
+export const useGo = (): Go => useContext(PaneContext)?.go ?? go;
+
 /** Follows a link of ours without loading the page again. A click that opens a new tab is left to the browser. */
-export function followLink(event: MouseEvent, to: string): void {
+export function followLink(event: MouseEvent, to: string, show: Go = go): void {
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
   event.preventDefault();
-  go(to);
+  show(to);
 }
 
 export const sessionPath = (id: string): string => `/sessions?id=${encodeURIComponent(id)}`;

@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from "react";
+import { useIsInPane } from "./pane";
 
 const QUERY = "(max-width: 760px)";
 
@@ -8,5 +9,8 @@ function listen(changed: () => void): () => void {
   return () => media.removeEventListener("change", changed);
 }
 
-/** Whether the screen has space for one column only. */
-export const useNarrowScreen = (): boolean => useSyncExternalStore(listen, () => matchMedia(QUERY).matches);
+/** Whether there is space for one column only: on a small screen, and in a pane. */
+export function useNarrowScreen(): boolean {
+  const isInPane = useIsInPane();
+  return useSyncExternalStore(listen, () => matchMedia(QUERY).matches) || isInPane;
+}

@@ -18,6 +18,8 @@ const agent: AgentInfo = {
   asks: true,
   mode: null,
   may_act_unasked: false,
+  models: [],
+  model: null,
   default: false,
   problem: null,
 };

@@ -21,7 +21,8 @@ export function ApprovalDock({ session }: { session: string }) {
     const nextCard = dock.current?.querySelector<HTMLElement>("[role=alertdialog]");
     // On a phone this would open the keyboard.
     const hasKeyboard = matchMedia("(hover: hover)").matches;
-    const field = hasKeyboard ? document.querySelector<HTMLElement>(".composer textarea") : null;
+    const around = dock.current?.parentElement ?? document;
+    const field = hasKeyboard ? around.querySelector<HTMLElement>(".composer textarea") : null;
     (nextCard ?? field)?.focus();
   }, [currentId]);
   return (

@@ -2,8 +2,8 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { countOf } from "../../ui/format";
 import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { visibleText } from "../../ui/visibleText";
+import { DiffTable } from "../history/DiffTable";
 import type { RequestDetail } from "./approvals.logic";
-import type { ChangedLine } from "./changedLines.logic";
 import { countLines, type DrawnDetail, drawnDetails, PAGE_LENGTH } from "./details.logic";
 
 /** Everything that a permission request asks for. What is out of sight is counted, and a button shows it. */
@@ -72,33 +72,22 @@ function Detail({ drawn: { detail, lines, text }, onShowWhole }: { drawn: DrawnD
           </span>
         )}
       </figcaption>
-      <pre tabIndex={0} role="group" aria-label={isDiff ? `The change to ${label}` : label}>
-        {isDiff ? lines.map((line, index) => <Line key={index} line={line} onShow={onShowWhole} />) : visibleText(text)}
-      </pre>
+      {!isDiff ? (
+        <pre tabIndex={0} role="group" aria-label={label}>
+          {visibleText(text)}
+        </pre>
+      ) : lines.length === 0 ? (
+        <p className="quiet">No line changed.</p>
+      ) : (
+        <div className="approvals-change">
+          <DiffTable lines={lines} more={0} label={`The change to ${label}`} isWhole onGap={onShowWhole} />
+        </div>
+      )}
       {detail.warnings.map((warning, index) => (
         <p key={index} className="approvals-warning">
           {visibleText(warning)}
         </p>
       ))}
     </figure>
-  );
-}
-
-const SIGNS = { added: "+", removed: "−", same: " ", gap: "⋯", note: " " } as const;
-
-function Line({ line, onShow }: { line: ChangedLine; onShow: () => void }) {
-  return (
-    <span className="approvals-line" data-kind={line.kind}>
-      <span aria-hidden="true">{SIGNS[line.kind]}</span>
-      {(line.kind === "added" || line.kind === "removed") && <span className="visually-hidden">{line.kind}: </span>}
-      {line.kind === "gap" ? (
-        <button type="button" className="text-button" onClick={onShow}>
-          Show {line.text}
-        </button>
-      ) : (
-        visibleText(line.text)
-      )}
-      {"\n"}
-    </span>
   );
 }

@@ -1,5 +1,6 @@
+import { changedLines, newBudget } from "../diff/changedLines.logic";
+import type { DiffLine } from "../history/history.logic";
 import type { RequestDetail } from "./approvals.logic";
-import { type ChangedLine, changedLines } from "./changedLines.logic";
 
 /** Characters of a request that are drawn at once. A line costs as much as a few characters. */
 export const PAGE_LENGTH = 20_000;
@@ -10,7 +11,7 @@ export interface DrawnDetail {
   detail: RequestDetail;
   /** The text, as far as it is drawn. For a change, its lines. */
   text: string;
-  lines: readonly ChangedLine[];
+  lines: readonly DiffLine[];
 }
 
 /** The details up to so many characters, and how many characters are left out. `whole` are changes with all lines. */
@@ -21,15 +22,16 @@ export function drawnDetails(
 ): { drawn: DrawnDetail[]; hidden: number } {
   const drawn: DrawnDetail[] = [];
   let [room, hidden] = [length, 0];
+  const all = listLines(details, whole);
   for (const [index, detail] of details.entries()) {
-    const lines = linesOf(detail, whole.has(index));
+    const lines = all[index] ?? [];
     const size = lines.reduce((sum, line) => sum + line.text.length + 1, 0);
     if (room <= 0) {
       hidden += size + detail.label.length;
       continue;
     }
     room -= DETAIL_COST;
-    const kept: ChangedLine[] = [];
+    const kept: DiffLine[] = [];
     for (const line of lines) {
       if (room <= 0) break;
       const text = line.text.length > room ? cut(line.text, room) : line.text;
@@ -42,10 +44,13 @@ export function drawnDetails(
   return { drawn, hidden };
 }
 
-function linesOf(detail: RequestDetail, whole: boolean): ChangedLine[] {
-  if (detail.kind === "diff")
-    return changedLines(detail.old ?? "", detail.text, whole ? Number.POSITIVE_INFINITY : undefined);
-  return detail.text.split("\n").map((text) => ({ kind: "same", text }));
+function listLines(details: readonly RequestDetail[], whole: ReadonlySet<number>): DiffLine[][] {
+  const budget = newBudget();
+  return details.map((detail, index) =>
+    detail.kind === "diff"
+      ? changedLines(detail.old ?? "", detail.text, budget, whole.has(index) ? Number.POSITIVE_INFINITY : undefined)
+      : detail.text.split("\n").map((text) => ({ kind: "same", old: null, new: null, text })),
+  );
 }
 
 /** The start of a line. No character is cut in two. */
@@ -55,4 +60,4 @@ function cut(text: string, length: number): string {
 }
 
 export const countLines = (details: readonly RequestDetail[]): number =>
-  details.reduce((sum, detail) => sum + linesOf(detail, false).length, 0);
+  listLines(details, new Set()).reduce((sum, lines) => sum + lines.length, 0);

@@ -1,9 +1,11 @@
 import { useEffect, useRef } from "react";
 import { isDialogOpen, isTyping } from "../../ui/keyboard";
+import { useOwnsKey } from "../../ui/pane";
 import { answerIndexOf, type KeyMode, wasSeen } from "./answerKeys.logic";
 
 /** Answers a request by number keys, once it has been visible long enough to be read. */
 export function useAnswerKeys(mode: KeyMode, count: number, onChoose: (index: number) => void): void {
+  const ownsKey = useOwnsKey();
   const visibleSince = useRef<number | null>(null);
   useEffect(() => {
     const update = () => {
@@ -20,7 +22,7 @@ export function useAnswerKeys(mode: KeyMode, count: number, onChoose: (index: nu
   useEffect(() => {
     if (mode === "none") return;
     function handle(event: KeyboardEvent) {
-      if (event.defaultPrevented || event.repeat || event.isComposing || isDialogOpen()) return;
+      if (event.defaultPrevented || event.repeat || event.isComposing || isDialogOpen() || !ownsKey(event)) return;
       const target = event.composedPath()[0] ?? null;
       // A terminal and an editor use every key themselves, also with Alt.
       if (target instanceof Element && target.closest("[data-keys]") !== null) return;
@@ -33,5 +35,5 @@ export function useAnswerKeys(mode: KeyMode, count: number, onChoose: (index: nu
     }
     window.addEventListener("keydown", handle);
     return () => window.removeEventListener("keydown", handle);
-  }, [mode, count]);
+  }, [mode, count, ownsKey]);
 }

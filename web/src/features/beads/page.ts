@@ -5,7 +5,9 @@ export const page: PageDeclaration = {
   title: "Work",
   icon: "plan",
   key: "w",
-  order: 7,
+  group: "Agents",
+  order: 12,
+  guide: "guides/slots.html#beads-work-items",
   slot: "beads",
   load: () => import("./BeadsPage"),
 };

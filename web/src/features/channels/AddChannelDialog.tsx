@@ -51,6 +51,7 @@ export function AddChannelDialog({ onClose }: { onClose: () => void }) {
             />
           </label>
         ))}
+        {kind === "nostr" && <p>It uses the key and the relays of this Freehold: the mesh must be on.</p>}
         <p className="quiet">Nothing is sent until you have paired it. Secrets are kept in the vault.</p>
         <div className="dialog-foot">
           <button type="button" onClick={onClose}>

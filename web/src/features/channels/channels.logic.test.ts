@@ -20,6 +20,7 @@ const channel: ChannelInfo = {
 
 test("the secret is no setting, and empty fields are left out", () => {
   expect(newChannel("telegram", { secret: " 1:abc " })).toEqual({ kind: "telegram", settings: {}, secret: "1:abc" });
+  expect(newChannel("nostr", { secret: "" })).toEqual({ kind: "nostr", settings: {}, secret: null });
   const typed = { server: "smtp.example.com", port: "587", user: "", secret: "", sender: "me@example.com" };
   expect(newChannel("email", typed)).toEqual({
     kind: "email",

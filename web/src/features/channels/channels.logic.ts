@@ -1,7 +1,7 @@
 import type { ChannelInfo, SetChannelPreferences } from "../../client/api";
 
 export type Tell = SetChannelPreferences["tells"][number];
-export type AddableKind = "telegram" | "matrix" | "email";
+export type AddableKind = "telegram" | "matrix" | "nostr" | "email";
 
 export const TELLS: readonly { tell: Tell; label: string }[] = [
   { tell: "needs_you", label: "An agent needs you" },
@@ -22,6 +22,7 @@ export interface Field {
 export const KIND_TITLES: Record<ChannelInfo["kind"], string> = {
   email: "E-mail",
   matrix: "Matrix",
+  nostr: "Nostr",
   telegram: "Telegram",
   webpush: "Push messages",
 };
@@ -33,6 +34,7 @@ export const FIELDS: Record<AddableKind, readonly Field[]> = {
     { name: "homeserver", label: "Homeserver", placeholder: "https://matrix.example.com" },
     { name: "secret", label: "Access token of the channel's account", placeholder: "syt_…", secret: true },
   ],
+  nostr: [],
   email: [
     { name: "server", label: "Mail server", placeholder: "smtp.example.com" },
     { name: "port", label: "Port", placeholder: "465", optional: true },

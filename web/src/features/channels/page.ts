@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Channels",
   icon: "bell",
   key: "l",
-  order: 11.5,
+  group: "Automation",
+  order: 16,
+  guide: "guides/channels.html",
   load: () => import("./ChannelsPage"),
 };

@@ -2,8 +2,8 @@
 
 import type { AddPushSubscription, PushKey } from "../../client/api";
 import { request } from "../../client/http";
+import { SERVICE_WORKER } from "../../client/serviceWorker";
 
-const WORKER = "/push-worker.js";
 const SUBSCRIPTIONS = "/v1/channels/webpush/subscriptions";
 
 export const canPush = (): boolean =>
@@ -11,7 +11,7 @@ export const canPush = (): boolean =>
 
 /** Whether this browser gets messages now. */
 export async function isSubscribed(): Promise<boolean> {
-  const registration = await navigator.serviceWorker.getRegistration(WORKER);
+  const registration = await navigator.serviceWorker.getRegistration(SERVICE_WORKER);
   return (await registration?.pushManager.getSubscription()) != null;
 }
 
@@ -20,7 +20,7 @@ export async function subscribe(label: string): Promise<void> {
   if ((await Notification.requestPermission()) !== "granted") {
     throw new Error("This browser does not allow messages from Freehold. Allow them in its settings for this page.");
   }
-  const registration = await navigator.serviceWorker.register(WORKER);
+  const registration = await navigator.serviceWorker.register(SERVICE_WORKER);
   await navigator.serviceWorker.ready;
   const { key } = await request<PushKey>("/v1/channels/webpush/key");
   const made = await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
@@ -36,7 +36,7 @@ export async function subscribe(label: string): Promise<void> {
 
 /** This browser forgets its own subscription. The gateway forgets it with `remove`. */
 export async function unsubscribe(): Promise<void> {
-  const registration = await navigator.serviceWorker.getRegistration(WORKER);
+  const registration = await navigator.serviceWorker.getRegistration(SERVICE_WORKER);
   const subscription = await registration?.pushManager.getSubscription();
   await subscription?.unsubscribe();
 }

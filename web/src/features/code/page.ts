@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Code",
   icon: "notebook",
   key: "d",
-  order: 5,
+  group: "Workspace",
+  order: 7,
+  guide: "guides/isolates.html",
   load: () => import("./NotebookPage"),
 };

@@ -1,11 +1,13 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { HistoryComparison } from "../../client/api";
+import { LANGUAGE } from "../../language/translation";
 import { countOf } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { isDialogOpen, isTyping } from "../../ui/keyboard";
 import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
-import { go, sessionPath, useRoute } from "../../ui/route";
+import { sessionPath, useGo, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
+import type { ChangeStepper } from "../files/SideBySide";
 import { CommentDialog } from "./CommentDialog";
 import {
   type Comment,
@@ -15,51 +17,81 @@ import {
   diffPath,
   isSameLine,
   nextFile,
+  nextUnapproved,
+  readApproved,
   readComments,
+  storeApproved,
   storeComments,
   withComment,
 } from "./diff.logic";
 import { FileChanges } from "./FileChanges";
+import { fileRows, inTreeOrder } from "./fileTree.logic";
 import { SendCommentsDialog } from "./SendCommentsDialog";
-import type { ChangeStepper } from "./UnifiedDiff";
 
 interface ComparisonViewProps {
   comparison: HistoryComparison;
   points: DiffPoints;
   split: boolean;
+  ignoresSpace: boolean;
 }
 
 /** The changed files of a comparison, the changes of one of them, and the comments on them. */
-export function ComparisonView({ comparison, points, split }: ComparisonViewProps) {
+export function ComparisonView({ comparison, points, split, ignoresSpace }: ComparisonViewProps) {
   const { query } = useRoute();
-  const { files, total } = comparison;
+  const go = useGo();
+  const { total } = comparison;
+  const files = useMemo(() => inTreeOrder(comparison.files), [comparison.files]);
   const file = chosenFile(files, query.get("file"));
   const name = `${comparison.old?.id ?? 0}..${comparison.new.id}`;
   const [comments, setComments] = useState<readonly Comment[]>(() => readComments(name));
+  const [approved, setApproved] = useState<readonly string[]>(() => readApproved(name));
   const [line, setLine] = useState<CommentedLine | null>(null);
   const [sending, setSending] = useState(false);
   const stepper = useRef<ChangeStepper>(null);
   const toasts = useToasts();
   useEffect(() => storeComments(name, comments), [name, comments]);
+  useEffect(() => storeApproved(name, approved), [name, approved]);
   const fileComments = useMemo(() => comments.filter((one) => one.path === file?.path), [comments, file]);
-  const choose = useCallback((path: string) => go(diffPath(points, path), { replace: true }), [points]);
+  const choose = useCallback((path: string) => go(diffPath(points, path), { replace: true }), [points, go]);
   const step = (direction: 1 | -1) => {
     if (stepper.current?.step(direction)) return;
     const next = file === null ? null : nextFile(files, file.path, direction);
     if (next !== null) choose(next.path);
   };
   useStepKeys(step);
+  function approve(path: string) {
+    const held = approved.includes(path);
+    const now = held ? approved.filter((one) => one !== path) : [...approved, path];
+    setApproved(now);
+    const next = held ? null : nextUnapproved(files, path, now);
+    if (next !== null) choose(next.path);
+  }
 
   if (file === null) return <p className="empty diff-note">These two states are the same.</p>;
   return (
     <div className="diff-body">
-      <FileList files={files} total={total} chosen={file.path} comments={comments} onChoose={choose} />
+      <FileList
+        files={files}
+        total={total}
+        chosen={file.path}
+        comments={comments}
+        approved={approved}
+        onChoose={choose}
+      />
       <section className="diff-file" aria-label={file.path}>
         <header className="diff-file-head">
           <h2 className="path">{file.path}</h2>
           <span className="chip" data-tone={TONES[file.word]}>
             {file.word}
           </span>
+          <button
+            type="button"
+            className="small"
+            aria-pressed={approved.includes(file.path)}
+            onClick={() => approve(file.path)}
+          >
+            <Icon name="check" size={16} /> {approved.includes(file.path) ? "Approved" : "Approve"}
+          </button>
           <div className="diff-steps">
             <button
               type="button"
@@ -88,16 +120,31 @@ export function ComparisonView({ comparison, points, split }: ComparisonViewProp
               file={file}
               comparison={comparison}
               split={split}
+              ignoresSpace={ignoresSpace}
               comments={fileComments}
               onComment={setLine}
             />
           </PlainTextBoundary>
         </div>
       </section>
-      {comments.length > 0 && (
+      {comments.length + approved.length > 0 && (
         <div className="diff-send" role="status">
-          <span>{countOf(comments.length, "comment")}</span>
-          <button type="button" className="small" onClick={() => setComments([])}>
+          <span>
+            {[
+              comments.length > 0 && countOf(comments.length, "comment"),
+              approved.length > 0 && `${approved.length} of ${countOf(total, "file")} approved`,
+            ]
+              .filter(Boolean)
+              .join(", ")}
+          </span>
+          <button
+            type="button"
+            className="small"
+            onClick={() => {
+              setComments([]);
+              setApproved([]);
+            }}
+          >
             Discard
           </button>
           <button type="button" className="small primary" onClick={() => setSending(true)}>
@@ -116,10 +163,12 @@ export function ComparisonView({ comparison, points, split }: ComparisonViewProp
       {sending && (
         <SendCommentsDialog
           comments={comments}
+          approved={approved}
           session={comparison.new.who["session"] ?? null}
           onClose={() => setSending(false)}
           onSent={(session) => {
             storeComments(name, []);
+            storeApproved(name, []);
             toasts.done("Sent to the agent");
             go(sessionPath(session));
           }}
@@ -151,6 +200,8 @@ function useStepKeys(step: (direction: 1 | -1) => void): void {
 }
 
 const SIGNS = { added: "+", changed: "•", removed: "−" } as const;
+/** Deeper folders are not moved further to the right. */
+const MAX_DEPTH = 6;
 const TONES = { added: "leaf", changed: "amber", removed: "alarm" } as const;
 
 interface FileListProps {
@@ -158,38 +209,46 @@ interface FileListProps {
   total: number;
   chosen: string;
   comments: readonly Comment[];
+  approved: readonly string[];
   onChoose: (path: string) => void;
 }
 
-function FileList({ files, total, chosen, comments, onChoose }: FileListProps) {
+function FileList({ files, total, chosen, comments, approved, onChoose }: FileListProps) {
   const sum = (which: "added" | "removed") => files.reduce((all, file) => all + (file[which] ?? 0), 0);
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const rows = useMemo(() => fileRows(files, closed), [files, closed]);
+  const toggle = (path: string) =>
+    setClosed((held) => new Set(held.has(path) ? [...held].filter((one) => one !== path) : [...held, path]));
   return (
     <aside className="diff-files" aria-label="Changed files">
       <p className="quiet diff-total">
         {countOf(total, "file")} <LineCounts added={sum("added")} removed={sum("removed")} />
       </p>
       <ul>
-        {files.map((file) => (
-          <li key={file.path}>
-            <button
-              type="button"
-              aria-current={file.path === chosen ? "true" : undefined}
-              onClick={() => onChoose(file.path)}
-              title={file.path}
-            >
-              <span className="diff-mark" data-word={file.word} role="img" aria-label={file.word}>
-                {SIGNS[file.word]}
-              </span>
-              <span className="diff-name">
-                <bdi>{file.path}</bdi>
-              </span>
-              {comments.some((comment) => comment.path === file.path) && (
-                <span className="dot" role="img" aria-label="has comments" />
-              )}
-              <LineCounts added={file.added} removed={file.removed} />
-            </button>
-          </li>
-        ))}
+        {rows.map((row) =>
+          row.kind === "folder" ? (
+            <li key={`${row.path}/`} data-depth={Math.min(row.depth, MAX_DEPTH)}>
+              <button type="button" aria-expanded={row.isOpen} title={row.path} onClick={() => toggle(row.path)}>
+                <Icon name={row.isOpen ? "down" : "chevron"} size={14} />
+                <span className="diff-name">
+                  <bdi>{row.name}</bdi>
+                </span>
+                {!row.isOpen && <span className="quiet">{countOf(row.files, "file")}</span>}
+              </button>
+            </li>
+          ) : (
+            <li key={row.file.path} data-depth={Math.min(row.depth, MAX_DEPTH)}>
+              <FileButton
+                file={row.file}
+                name={row.name}
+                isChosen={row.file.path === chosen}
+                isApproved={approved.includes(row.file.path)}
+                hasComments={comments.some((comment) => comment.path === row.file.path)}
+                onChoose={onChoose}
+              />
+            </li>
+          ),
+        )}
       </ul>
       {total > files.length && (
         <p className="quiet diff-total">and {countOf(total - files.length, "more file", "more files")}, not listed</p>
@@ -198,12 +257,46 @@ function FileList({ files, total, chosen, comments, onChoose }: FileListProps) {
   );
 }
 
+interface FileButtonProps {
+  file: HistoryComparison["files"][number];
+  name: string;
+  isChosen: boolean;
+  isApproved: boolean;
+  hasComments: boolean;
+  onChoose: (path: string) => void;
+}
+
+function FileButton({ file, name, isChosen, isApproved, hasComments, onChoose }: FileButtonProps) {
+  return (
+    <button
+      type="button"
+      aria-current={isChosen ? "true" : undefined}
+      onClick={() => onChoose(file.path)}
+      title={file.path}
+    >
+      <span className="diff-mark" data-word={file.word} role="img" aria-label={file.word}>
+        {SIGNS[file.word]}
+      </span>
+      <span className="diff-name">
+        <bdi>{name}</bdi>
+      </span>
+      {isApproved && (
+        <span className="diff-approved" role="img" aria-label="approved">
+          <Icon name="check" size={14} />
+        </span>
+      )}
+      {hasComments && <span className="dot" role="img" aria-label="has comments" />}
+      <LineCounts added={file.added} removed={file.removed} />
+    </button>
+  );
+}
+
 function LineCounts({ added, removed }: { added: number | null; removed: number | null }) {
   if (!added && !removed) return null;
   return (
     <span className="line-counts">
-      {added ? <ins>+{added.toLocaleString("en")}</ins> : null}{" "}
-      {removed ? <del>−{removed.toLocaleString("en")}</del> : null}
+      {added ? <ins>+{added.toLocaleString(LANGUAGE)}</ins> : null}{" "}
+      {removed ? <del>−{removed.toLocaleString(LANGUAGE)}</del> : null}
     </span>
   );
 }

@@ -3,7 +3,8 @@ import type { HistoryComparison, HistoryPage, TimelineEvents } from "../../clien
 import { hasKind, useResource } from "../../data/resource";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
-import { go, useRoute } from "../../ui/route";
+import { useIsInPane } from "../../ui/pane";
+import { useGo, useRoute } from "../../ui/route";
 import { useNarrowScreen } from "../../ui/useNarrowScreen";
 import { TURN_ENDED, turnStarts } from "../history/timeline.logic";
 import { ComparisonView } from "./ComparisonView";
@@ -11,12 +12,15 @@ import { type DiffPoints, diffPath, pointChoices, readPoints } from "./diff.logi
 import "./diff.css";
 
 const VIEW_KEY = "freehold.diff";
+const SPACE_KEY = "freehold.diff.space";
 const MAX_FILES = 1000;
 const MAX_ENTRIES = 300;
 
 /** Compares any two states of the files. */
 export default function DiffPage() {
   const { query } = useRoute();
+  const go = useGo();
+  const isInPane = useIsInPane();
   const points = readPoints(query);
   const { value, problem, reload } = useComparison(points);
   const entries = useResource<HistoryPage>(`/v1/history?limit=${MAX_ENTRIES}`, {
@@ -25,6 +29,7 @@ export default function DiffPage() {
     concerns: (event) => hasKind(event, "history."),
   });
   const [split, setSplit] = useState(() => localStorage.getItem(VIEW_KEY) !== "unified");
+  const [ignoresSpace, setIgnoresSpace] = useState(() => localStorage.getItem(SPACE_KEY) === "ignored");
   const isNarrow = useNarrowScreen();
 
   const pick = (next: Partial<DiffPoints>) => go(diffPath({ ...points, ...next }));
@@ -32,13 +37,24 @@ export default function DiffPage() {
     localStorage.setItem(VIEW_KEY, isSplit ? "split" : "unified");
     setSplit(isSplit);
   };
+  const ignoreSpace = (isIgnored: boolean) => {
+    localStorage.setItem(SPACE_KEY, isIgnored ? "ignored" : "shown");
+    setIgnoresSpace(isIgnored);
+  };
   const choices = (side: "old" | "new") => pointChoices(entries.value?.entries ?? [], side, points[side]);
   return (
     <div className="diff">
       <header className="diff-head">
-        <button type="button" className="plain-button" onClick={() => go("/history")} aria-label="Back to the history">
-          <Icon name="back" />
-        </button>
+        {!isInPane && (
+          <button
+            type="button"
+            className="plain-button"
+            onClick={() => go("/history")}
+            aria-label="Back to the history"
+          >
+            <Icon name="back" />
+          </button>
+        )}
         <h1>Changes</h1>
         <div className="diff-points">
           <PointPicker label="From" value={points.old} groups={choices("old")} onPick={(old) => pick({ old })} />
@@ -47,6 +63,15 @@ export default function DiffPage() {
           </span>
           <PointPicker label="To" value={points.new} groups={choices("new")} onPick={(to) => pick({ new: to })} />
         </div>
+        <button
+          type="button"
+          className="small"
+          aria-pressed={ignoresSpace}
+          title="Show lines that differ in white space only as the same"
+          onClick={() => ignoreSpace(!ignoresSpace)}
+        >
+          Ignore white space
+        </button>
         {!isNarrow && (
           <div className="tabs" role="group" aria-label="Layout">
             <button type="button" aria-pressed={split} onClick={() => showSplit(true)}>
@@ -70,6 +95,7 @@ export default function DiffPage() {
           comparison={value}
           points={points}
           split={split && !isNarrow}
+          ignoresSpace={ignoresSpace}
         />
       )}
     </div>

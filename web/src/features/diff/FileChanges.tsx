@@ -4,12 +4,13 @@ import { formatBytes } from "../../ui/format";
 import { lazyComponent } from "../../ui/lazyComponent";
 import { Notice } from "../../ui/Notice";
 import { hasLongLine, imageType } from "../files/content.logic";
+import type { ChangeStepper } from "../files/SideBySide";
 import { type Comment, type CommentedLine, hasText } from "./diff.logic";
 import { ImageComparison } from "./ImageComparison";
-import { type ChangeStepper, UnifiedDiff } from "./UnifiedDiff";
+import { UnifiedDiff } from "./UnifiedDiff";
 import { decodeText, readFileAt, useFileVersions } from "./useFileVersions";
 
-const SideBySide = lazyComponent(() => import("./SideBySide"), "Opening…");
+const SideBySide = lazyComponent(() => import("../files/SideBySide"), "Opening…");
 
 /** Longer changes are shown in one column, which draws no more than its first lines. */
 const MAX_SPLIT = 500_000;
@@ -18,13 +19,14 @@ interface FileChangesProps {
   file: ComparedFile;
   comparison: HistoryComparison;
   split: boolean;
+  ignoresSpace: boolean;
   comments: readonly Comment[];
   onComment: (line: CommentedLine) => void;
   ref: Ref<ChangeStepper>;
 }
 
-/** The changes of one file: text in one or two columns, images isSplit each other, or a note. */
-export function FileChanges({ file, comparison, split, comments, onComment, ref }: FileChangesProps) {
+/** The changes of one file: text in one or two columns, images beside each other, or a note. */
+export function FileChanges({ file, comparison, split, ignoresSpace, comments, onComment, ref }: FileChangesProps) {
   const old = file.word === "added" ? null : (comparison.old?.id ?? null);
   const now = file.word === "removed" ? null : comparison.new.id;
   const mime = imageType(file.path);
@@ -53,6 +55,7 @@ export function FileChanges({ file, comparison, split, comments, onComment, ref 
         <SideBySide
           ref={ref}
           path={file.path}
+          ignoresSpace={ignoresSpace}
           before={before}
           after={after}
           comments={comments}
@@ -71,6 +74,7 @@ export function FileChanges({ file, comparison, split, comments, onComment, ref 
       key={file.path}
       ref={ref}
       file={file}
+      ignoresSpace={ignoresSpace}
       comments={comments}
       onComment={onComment}
       readWhole={readWhole}

@@ -12,11 +12,14 @@ const NEW = "new";
 /** Sends the comments to an agent as one prompt. `onSent` gets the session that received them. */
 export function SendCommentsDialog({
   comments,
+  approved,
   session,
   onClose,
   onSent,
 }: {
   comments: readonly Comment[];
+  /** The paths of the files that the owner approved. */
+  approved: readonly string[];
   session: string | null;
   onClose: () => void;
   onSent: (session: string) => void;
@@ -41,7 +44,7 @@ export function SendCommentsDialog({
       const id = to === NEW ? (made.current ?? "") : to;
       await request(`/v1/sessions/${encodeURIComponent(id)}/prompt`, {
         method: "POST",
-        body: { text: promptOf(comments, words), key: key.current, when: "queue" },
+        body: { text: promptOf(comments, words, approved), key: key.current, when: "queue" },
       });
       onSent(id);
     } catch (error) {
@@ -52,7 +55,13 @@ export function SendCommentsDialog({
 
   return (
     <Dialog
-      title={comments.length === 1 ? "Send this comment" : `Send ${comments.length} comments`}
+      title={
+        comments.length === 0
+          ? "Send your review"
+          : comments.length === 1
+            ? "Send this comment"
+            : `Send ${comments.length} comments`
+      }
       onClose={onClose}
       wide
     >
@@ -68,6 +77,12 @@ export function SendCommentsDialog({
             </li>
           ))}
         </ul>
+        {approved.length > 0 && (
+          <p className="quiet">
+            {approved.length === 1 ? "1 approved file" : `${approved.length} approved files`}: the agent is told to
+            leave {approved.length === 1 ? "it" : "them"} as {approved.length === 1 ? "it is" : "they are"}.
+          </p>
+        )}
         <label>
           To
           <select value={to} onChange={(event) => setChosen(event.target.value)}>

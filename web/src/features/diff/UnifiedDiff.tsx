@@ -1,19 +1,19 @@
 import { type KeyboardEvent, type Ref, useEffect, useImperativeHandle, useMemo, useRef, useState } from "react";
 import type { ComparedFile } from "../../client/api";
+import { LANGUAGE } from "../../language/translation";
 import { countOf } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { shortLine } from "../../ui/plainText.logic";
 import { visibleText } from "../../ui/visibleText";
-import { diffLines } from "../history/history.logic";
+import type { ChangeStepper } from "../files/SideBySide";
+import { diffLines, MORE_LINES, SHOWN_LINES } from "../history/history.logic";
 import { type Comment, type CommentedLine, linesOf, type Row, rowsOf } from "./diff.logic";
-
-export interface ChangeStepper {
-  /** Goes to the next change in a direction. False when there is none. */
-  step: (direction: 1 | -1) => boolean;
-}
+import { ignoreWhitespace } from "./whitespace.logic";
 
 interface UnifiedDiffProps {
   file: ComparedFile;
+  /** Whether lines that differ in white space only are shown as the same. */
+  ignoresSpace: boolean;
   comments: readonly Comment[];
   onComment: (line: CommentedLine) => void;
   /** Reads the whole new file. */
@@ -22,8 +22,12 @@ interface UnifiedDiffProps {
 }
 
 /** The changes of one file in one column. Unchanged lines are hidden until they are asked for. */
-export function UnifiedDiff({ file, comments, onComment, readWhole, ref }: UnifiedDiffProps) {
-  const { lines, more } = useMemo(() => diffLines(file.text), [file.text]);
+export function UnifiedDiff({ file, ignoresSpace, comments, onComment, readWhole, ref }: UnifiedDiffProps) {
+  const [wanted, setWanted] = useState(SHOWN_LINES);
+  const { lines, more } = useMemo(() => {
+    const found = diffLines(file.text, wanted);
+    return ignoresSpace ? { ...found, lines: ignoreWhitespace(found.lines) } : found;
+  }, [file.text, wanted, ignoresSpace]);
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const [whole, setWhole] = useState<readonly string[] | null>(null);
   const body = useRef<HTMLTableSectionElement>(null);
@@ -70,6 +74,8 @@ export function UnifiedDiff({ file, comments, onComment, readWhole, ref }: Unifi
     all[here + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
   }
 
+  if (more === 0 && !lines.some((line) => line.kind === "added" || line.kind === "removed"))
+    return <p className="empty diff-note">Only white space changed.</p>;
   return (
     <div className="diff-lines" role="region" aria-label={`Changes of ${file.path}`} tabIndex={0}>
       <table>
@@ -95,7 +101,13 @@ export function UnifiedDiff({ file, comments, onComment, readWhole, ref }: Unifi
           )}
         </tbody>
       </table>
-      {more > 0 && <p className="quiet diff-more">{more.toLocaleString()} more lines are not shown.</p>}
+      {more > 0 && (
+        <p className="diff-more">
+          <button type="button" className="small" onClick={() => setWanted(wanted + MORE_LINES)}>
+            Show {Math.min(more, MORE_LINES).toLocaleString(LANGUAGE)} more lines of {more.toLocaleString(LANGUAGE)}
+          </button>
+        </p>
+      )}
     </div>
   );
 }

@@ -4,11 +4,14 @@ import { diffLines } from "../history/history.logic";
 import {
   type Comment,
   diffPath,
+  nextUnapproved,
   pointChoices,
   promptOf,
+  readApproved,
   readComments,
   readPoints,
   rowsOf,
+  storeApproved,
   storeComments,
   withComment,
 } from "./diff.logic";
@@ -134,4 +137,28 @@ test("a long gap is opened in parts", () => {
   expect(opened.find((row) => row.kind === "gap")).toMatchObject({ key: "gap-0+", count: 2_999 });
   const more = rowsOf(lines, new Set(["gap-0", "gap-0+"]), whole);
   expect(more.filter((row) => row.kind === "same")[1_999]).toMatchObject({ old: 2_000, new: 2_000, text: "l1999" });
+});
+
+test("approved files are named at the end of the prompt, and the next one to look at follows", () => {
+  expect(promptOf([], "", ["workspace/a.txt", "home/.bashrc"])).toBe(
+    "I have looked at your changes.\n\nApproved, so leave these as they are:\na.txt\n/home/agent/.bashrc",
+  );
+  const files = ["a", "b", "c"].map((path) => ({ path }));
+  expect(nextUnapproved(files, "b", ["b"])?.path).toBe("c");
+  expect(nextUnapproved(files, "c", ["b", "c"])?.path).toBe("a");
+  expect(nextUnapproved(files, "c", ["a", "b", "c"])).toBeNull();
+});
+
+test("approvals are kept with their comparison", () => {
+  const held = new Map<string, string>();
+  const store = {
+    getItem: (key: string) => held.get(key) ?? null,
+    setItem: (key: string, value: string) => void held.set(key, value),
+    removeItem: (key: string) => void held.delete(key),
+  };
+  storeApproved("1..2", ["a"], store);
+  expect(readApproved("1..2", store)).toEqual(["a"]);
+  expect(readApproved("1..3", store)).toEqual([]);
+  storeApproved("1..2", [], store);
+  expect(held.size).toBe(0);
 });

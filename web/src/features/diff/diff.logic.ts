@@ -1,5 +1,6 @@
 import type { ComparedFile, HistoryEntry } from "../../client/api";
 import { shorten } from "../../ui/format";
+import type { Comment, CommentedLine } from "../files/SideBySide";
 import { type DiffLine, entryTitle } from "../history/history.logic";
 
 /** The two states that are compared, as the address names them. */
@@ -123,16 +124,7 @@ export function linesOf(text: string): string[] {
   return lines;
 }
 
-export interface Comment {
-  path: string;
-  side: "old" | "new";
-  line: number;
-  quote: string;
-  text: string;
-}
-
-/** The line that a comment is about. */
-export type CommentedLine = Omit<Comment, "text">;
+export type { Comment, CommentedLine };
 
 export const isSameLine = (one: CommentedLine, other: CommentedLine): boolean =>
   one.path === other.path && one.side === other.side && one.line === other.line;
@@ -152,16 +144,20 @@ export function pathInside(path: string): string {
   return path.startsWith("home/") ? `/home/agent/${path.slice("home/".length)}` : path;
 }
 
-/** All comments as one prompt: `path:line`, the line and the comment. */
-export function promptOf(comments: readonly Comment[], words: string): string {
+/** All comments as one prompt: `path:line`, the line and the comment. Then the files that the owner approved. */
+export function promptOf(comments: readonly Comment[], words: string, approved: readonly string[] = []): string {
   const parts = comments.map(({ path, line, side, quote, text }) => {
     const where = `${pathInside(path)}:${line}${side === "old" ? " (removed or replaced; this is the old line number)" : ""}`;
     const quoted = quote.length > MAX_QUOTED ? `${quote.slice(0, MAX_QUOTED)}…` : quote;
     return `${where}\n> ${quoted}\n${text}`;
   });
-  const lead =
-    words.trim() || `Please address ${comments.length === 1 ? "this comment" : "these comments"} on your changes:`;
-  return [lead, ...parts].join("\n\n");
+  const asked =
+    comments.length === 0
+      ? "I have looked at your changes."
+      : `Please address ${comments.length === 1 ? "this comment" : "these comments"} on your changes:`;
+  const kept =
+    approved.length === 0 ? [] : [`Approved, so leave these as they are:\n${approved.map(pathInside).join("\n")}`];
+  return [words.trim() || asked, ...parts, ...kept].join("\n\n");
 }
 
 const KEY = "freehold.comments";
@@ -182,6 +178,37 @@ export function readComments(points: string, store: Pick<Storage, "getItem"> = s
   } catch {
     return [];
   }
+}
+
+const APPROVED_KEY = "freehold.approved";
+
+export function storeApproved(
+  points: string,
+  approved: readonly string[],
+  store: Pick<Storage, "setItem" | "removeItem"> = sessionStorage,
+): void {
+  if (approved.length === 0) store.removeItem(`${APPROVED_KEY} ${points}`);
+  else store.setItem(`${APPROVED_KEY} ${points}`, JSON.stringify(approved));
+}
+
+export function readApproved(points: string, store: Pick<Storage, "getItem"> = sessionStorage): string[] {
+  try {
+    const found: unknown = JSON.parse(store.getItem(`${APPROVED_KEY} ${points}`) ?? "[]");
+    return Array.isArray(found) ? found.filter((one) => typeof one === "string") : [];
+  } catch {
+    return [];
+  }
+}
+
+/** The first file after one that is not approved yet, from the begin when none follows; null when all are. */
+export function nextUnapproved<File extends Pick<ComparedFile, "path">>(
+  files: readonly File[],
+  from: string,
+  approved: readonly string[],
+): File | null {
+  const at = files.findIndex((file) => file.path === from);
+  const order = [...files.slice(at + 1), ...files.slice(0, at + 1)];
+  return order.find((file) => !approved.includes(file.path)) ?? null;
 }
 
 /** The file to show: the wanted one, or the first. */

@@ -5,7 +5,9 @@ export const page: PageDeclaration = {
   title: "Events",
   icon: "pulse",
   key: "e",
-  order: 11,
+  group: "Automation",
+  order: 17,
+  guide: "guides/slots.html#events-what-others-are-told",
   slot: "events",
   load: () => import("./EventsPage"),
 };

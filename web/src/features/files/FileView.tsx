@@ -15,6 +15,8 @@ import { draftOf, setDraft } from "./drafts";
 import { contentPath, downloadFile } from "./fileRequests";
 
 const CodeEditor = lazyComponent(() => import("./CodeEditor"));
+const Markdown = lazyComponent(async () => ({ default: (await import("../markdown/Markdown")).Markdown }));
+const FileComparison = lazyComponent(() => import("./FileComparison"));
 const Pdf = lazyComponent(() => import("./Pdf"));
 
 interface OpenFile {
@@ -41,6 +43,9 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
   const [problem, setProblem] = useState<Problem | null>(null);
   const [conflict, setConflict] = useState(false);
   const [saving, setSaving] = useState(false);
+  const [isPreview, setPreview] = useState(false);
+  /** The version on disk, while it is compared with what was typed. */
+  const [onDisk, setOnDisk] = useState<string | null>(null);
   const toasts = useToasts();
   const saved = opened?.content.kind === "text" ? opened.content.text : null;
   const dirty = saved !== null && text !== saved;
@@ -59,6 +64,7 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
       setText(draft?.text ?? (content.kind === "text" ? content.text : ""));
       setProblem(null);
       setConflict(draft !== undefined && draft.etag !== found.etag);
+      setOnDisk(null);
     } catch (error) {
       setProblem(problemOf(error));
     }
@@ -101,6 +107,7 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
         const written = await upload<WrittenFile>(contentPath(path), body, condition);
         setOpened({ content: { kind: "text", text: held.text }, bytes: body, etag: written.etag, size: body.length });
         setConflict(false);
+        setOnDisk(null);
         setProblem(null);
       } catch (error) {
         if (error instanceof RequestFailed && error.problem.code === "files.conflict") setConflict(true);
@@ -110,6 +117,16 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
     },
     [path, toasts],
   );
+
+  async function compare() {
+    try {
+      const found = readContent(path, (await download(contentPath(path))).bytes);
+      setOnDisk(found.kind === "text" ? found.text : "");
+    } catch (error) {
+      toasts.failed(error);
+    }
+  }
+  const canPreview = opened?.content.kind === "text" && /\.(md|markdown)$/i.test(path);
 
   return (
     <section className="split-detail" aria-label={path}>
@@ -126,6 +143,11 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
           </span>
         )}
         <div className="files-actions">
+          {canPreview && (
+            <button className="small" aria-pressed={isPreview} onClick={() => setPreview(!isPreview)}>
+              {isPreview ? "Edit" : "Preview"}
+            </button>
+          )}
           {opened?.content.kind === "text" && (
             <button className="small primary" disabled={!dirty || saving} onClick={() => void save()}>
               {saving ? "Saving…" : "Save"}
@@ -156,6 +178,15 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
             <strong>This file changed on disk while you were editing it.</strong>
           </p>
           <div className="answers">
+            {onDisk === null ? (
+              <button className="small" onClick={() => void compare()}>
+                Compare
+              </button>
+            ) : (
+              <button className="small" onClick={() => setOnDisk(null)}>
+                Back to editing
+              </button>
+            )}
             <button
               className="small"
               onClick={() => {
@@ -178,7 +209,17 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
       )}
       {opened && problem === null && (
         <div className="files-body">
-          {opened.content.kind === "text" && (
+          {opened.content.kind === "text" && onDisk !== null && (
+            <FileComparison path={path} onDisk={onDisk} typed={text} />
+          )}
+          {opened.content.kind === "text" && onDisk === null && isPreview && canPreview && (
+            <div className="files-markdown">
+              <PlainTextBoundary text={text}>
+                <Markdown text={text} live={false} />
+              </PlainTextBoundary>
+            </div>
+          )}
+          {opened.content.kind === "text" && onDisk === null && !(isPreview && canPreview) && (
             <PlainTextBoundary text={opened.content.text}>
               <CodeEditor path={path} text={text} line={line} onChange={setText} onSave={() => void save()} />
             </PlainTextBoundary>

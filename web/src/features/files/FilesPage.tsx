@@ -1,11 +1,14 @@
-import { type ChangeEvent, type DragEvent, useCallback, useMemo, useRef, useState } from "react";
+import { type ChangeEvent, type DragEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { LANGUAGE } from "../../language/translation";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
-import { filePath, go, useRoute } from "../../ui/route";
+import { filePath, useGo, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { moveDraft, useDrafts } from "./drafts";
 import { type FileAction, FileDialog } from "./FileDialog";
+import { FileTabs } from "./FileTabs";
 import { FileView } from "./FileView";
+import { neighbourOf, readTabs, withRenamed, withTab } from "./openTabs.logic";
 import { TextSearch } from "./TextSearch";
 import { TreeList } from "./TreeList";
 import { type FileKind, folderOf } from "./tree.logic";
@@ -15,11 +18,13 @@ import { useTree } from "./useTree";
 import { useUploads } from "./useUploads";
 import "./files.css";
 
+const TABS_KEY = "freehold.files.tabs";
 const SHOW_IGNORED_KEY = "freehold.files.all";
 
 /** The files of the workspace, and one of them open. */
 export default function FilesPage() {
   const { query } = useRoute();
+  const go = useGo();
   const path = query.get("path");
   const line = Number(query.get("line")) || null;
   const [all, setAll] = useState(() => localStorage.getItem(SHOW_IGNORED_KEY) !== null);
@@ -30,12 +35,13 @@ export default function FilesPage() {
   const [action, setAction] = useState<FileAction | null>(null);
   const [dropping, setDropping] = useState<string | null>(null);
   const drafts = useDrafts();
+  const { tabs, setTabs } = useOpenTabs(path);
   const toasts = useToasts();
   const picker = useRef<HTMLInputElement>(null);
   const folderPicker = useRef<HTMLInputElement>(null);
   const onUploaded = useCallback(
     (count: number) => {
-      toasts.done(count === 1 ? "1 file uploaded" : `${count.toLocaleString("en")} files uploaded`);
+      toasts.done(count === 1 ? "1 file uploaded" : `${count.toLocaleString(LANGUAGE)} files uploaded`);
       relist();
     },
     [toasts, relist],
@@ -205,15 +211,30 @@ export default function FilesPage() {
           <p className="quiet">Choose a file, or drop files here to upload them.</p>
         </div>
       ) : (
-        <FileView
-          key={path}
-          path={path}
-          line={line}
-          changes={changes}
-          onClose={() => go("/files")}
-          onRename={() => setAction({ what: "rename", path })}
-          onDelete={() => setAction({ what: "delete", path })}
-        />
+        <div className="files-open">
+          {tabs.length > 1 && (
+            <FileTabs
+              tabs={tabs}
+              chosen={path}
+              unsaved={drafts}
+              onChoose={(one) => go(filePath(one))}
+              onClose={(one) => {
+                setTabs(withRenamed(tabs, one, null));
+                const next = neighbourOf(tabs, one);
+                if (one === path) go(next === null ? "/files" : filePath(next));
+              }}
+            />
+          )}
+          <FileView
+            key={path}
+            path={path}
+            line={line}
+            changes={changes}
+            onClose={() => go("/files")}
+            onRename={() => setAction({ what: "rename", path })}
+            onDelete={() => setAction({ what: "delete", path })}
+          />
+        </div>
       )}
       {action && (
         <FileDialog
@@ -222,7 +243,10 @@ export default function FilesPage() {
           onDone={(now) => {
             setAction(null);
             relist();
-            if ("path" in action) moveDraft(action.path, now);
+            if ("path" in action) {
+              moveDraft(action.path, now);
+              setTabs(withRenamed(tabs, action.path, now));
+            }
             if (action.what === "folder") setOpen((held) => new Set([...held, ...foldersOf(`${now}/x`)]));
             else go(now === null ? "/files" : filePath(now));
           }}
@@ -230,6 +254,20 @@ export default function FilesPage() {
       )}
     </div>
   );
+}
+
+/** The files that are open, also after a reload. The one at `path` is always among them. */
+function useOpenTabs(path: string | null) {
+  const [stored, setStored] = useState(() => readTabs(sessionStorage.getItem(TABS_KEY)));
+  const tabs = path === null ? stored : withTab(stored, path);
+  const setTabs = useCallback((next: readonly string[]) => {
+    sessionStorage.setItem(TABS_KEY, JSON.stringify(next));
+    setStored(next);
+  }, []);
+  useEffect(() => {
+    if (tabs !== stored) setTabs(tabs);
+  }, [tabs, stored, setTabs]);
+  return { tabs, setTabs };
 }
 
 function foldersOf(path: string): string[] {

@@ -5,7 +5,8 @@ import { Notice } from "../../ui/Notice";
 import { highlightMatch, hitsByFile } from "./search.logic";
 
 const TYPING_DELAY = 250;
-const MAX_HITS = 1_000;
+const FIRST_HITS = 1_000;
+const MAX_HITS = 5_000;
 
 /** Finds lines in files, grouped by file. */
 export function TextSearch({
@@ -22,6 +23,7 @@ export function TextSearch({
   const [found, setFound] = useState<FileSearchResult | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
+  const [showsAll, setShowsAll] = useState(false);
   // Spaces at the ends are part of the query.
   const wanted = typed.trim() === "" ? "" : typed;
 
@@ -40,7 +42,7 @@ export function TextSearch({
         regex: String(regex),
         ignore_case: String(!matchCase),
         all: String(all),
-        limit: String(MAX_HITS),
+        limit: String(showsAll ? MAX_HITS : FIRST_HITS),
       });
       request<FileSearchResult>(`/v1/files/search?${query.toString()}`)
         .then((answer) => current && setFound(answer))
@@ -55,7 +57,7 @@ export function TextSearch({
       current = false;
       clearTimeout(timer);
     };
-  }, [wanted, regex, matchCase, all]);
+  }, [wanted, regex, matchCase, all, showsAll]);
 
   const groups = useMemo(() => hitsByFile(found?.hits ?? []), [found]);
   return (
@@ -97,7 +99,12 @@ export function TextSearch({
           </li>
         ))}
       </ul>
-      {found?.more && <p className="quiet split-note">There are more matches. Refine your search.</p>}
+      {found?.more && showsAll && <p className="quiet split-note">There are more matches. Refine your search.</p>}
+      {found?.more && !showsAll && (
+        <button className="text-button split-note" disabled={busy} onClick={() => setShowsAll(true)}>
+          Show more matches
+        </button>
+      )}
     </div>
   );
 }

@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Files",
   icon: "files",
   key: "f",
+  group: "start",
   order: 3,
+  guide: "guides/control-center.html",
   load: () => import("./FilesPage"),
 };

@@ -1,3 +1,4 @@
+import { LANGUAGE } from "../../language/translation";
 import { joinPath } from "./tree.logic";
 
 export interface FileUpload {
@@ -53,7 +54,7 @@ export async function readDropped(dropped: readonly DroppedEntry[], folder: stri
   const visit = async (entry: DroppedEntry, into: string): Promise<void> => {
     const path = joinPath(into, entry.name);
     if (found.length >= MAX_DROPPED)
-      throw new Error(`You can upload at most ${MAX_DROPPED.toLocaleString("en")} files at once`);
+      throw new Error(`You can upload at most ${MAX_DROPPED.toLocaleString(LANGUAGE)} files at once`);
     if (entry.isFile) {
       const file = await new Promise<File>((done, failed) => entry.file?.(done, failed));
       found.push({ to: path, file });

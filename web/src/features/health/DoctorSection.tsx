@@ -139,6 +139,30 @@ function Report({ report }: { report: DoctorReport }) {
           <Attempts attempts={sortAttempts(report.attempts)} />
         </section>
       )}
+      {(report.exceptions ?? []).length > 0 && (
+        <section aria-labelledby="tried">
+          <h3 id="tried">Exceptions</h3>
+          <ul className="rows">
+            {(report.exceptions ?? []).map((one) => (
+              <li key={one.name}>
+                <span className="chip" data-tone={one.is_right ? "leaf" : "alarm"}>
+                  {one.is_right ? "works" : "failed"}
+                </span>
+                <div className="grow">
+                  <p className="row-title">
+                    <strong>{one.name}</strong> <span className="quiet">{one.seen}</span>
+                  </p>
+                  {one.adds.map((words) => (
+                    <p key={words} className="quiet">
+                      {words}
+                    </p>
+                  ))}
+                </div>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       <section aria-labelledby="walls">
         <h3 id="walls">Isolation</h3>
         <Facts className="card" facts={isolationFacts(report)} />

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import type { ProgramInfo, ProgramsState, RestartStarted } from "../../client/api";
+import type { ProgramInfo, ProgramsState, RestartStarted, SecurityException } from "../../client/api";
 import { request } from "../../client/http";
 import { hasKind, useResource } from "../../data/resource";
 import { ConfirmButton } from "../../ui/ConfirmButton";
@@ -84,6 +84,7 @@ export function Programs() {
           Open ports: {value.ports.map((port) => `${port.name} on ${port.host}:${port.port}`).join(", ")}
         </p>
       )}
+      {value && value.exceptions.length > 0 && <Exceptions exceptions={value.exceptions} />}
       {value && value.advice.length > 0 && (
         <ul className="rows health-advice" aria-label="Advice about freehold.toml">
           {value.advice.map((one) => (
@@ -100,6 +101,40 @@ export function Programs() {
         </ul>
       )}
     </section>
+  );
+}
+
+/** The protections that freehold.toml lowers, each with its reason and everything that it adds to the computer. */
+function Exceptions({ exceptions }: { exceptions: readonly SecurityException[] }) {
+  return (
+    <>
+      <h3 id="exceptions" className="health-heading">
+        Exceptions
+      </h3>
+      <ul className="rows health-exceptions" aria-labelledby="exceptions">
+        {exceptions.map((one) => (
+          <li key={one.name}>
+            <div className="grow">
+              <p className="row-title">
+                <strong>{one.name}</strong>{" "}
+                {one.until !== null && (
+                  <span className="chip" data-tone="amber">
+                    until {one.until}
+                  </span>
+                )}{" "}
+                <span>{one.reason}</span>
+              </p>
+              <p className="quiet">{one.why}</p>
+              {one.adds.map((words) => (
+                <p key={words} className="quiet">
+                  {words}
+                </p>
+              ))}
+            </div>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

@@ -31,6 +31,12 @@ test("the headline is good only when every attempt was refused", () => {
     "pid namespace",
   );
   expect(headlineOf({ ...report, manifest_errors: ["E1"] }).tone).toBe("alarm");
+  const tried = { name: "browser", adds: ["Devices: none"], is_right: true, seen: "It showed a page" };
+  expect(headlineOf({ ...report, exceptions: [tried] }).tone).toBe("leaf");
+  expect(headlineOf({ ...report, exceptions: [{ ...tried, is_right: false }] })).toEqual({
+    tone: "alarm",
+    text: "All 1 escape attempts were refused. Not working: browser.",
+  });
 });
 
 test("attempts that succeeded come first", () => {

@@ -26,6 +26,10 @@ export function headlineOf(report: DoctorReport | null): Headline {
   }
   if (report.problem !== null) return { tone: "alarm", text: `The last check did not finish. ${report.problem}.` };
   if (report.manifest_errors.length > 0) return { tone: "alarm", text: "freehold.toml has errors." };
+  const broken = (report.exceptions ?? []).filter((one) => !one.is_right).map((one) => one.name);
+  if (broken.length > 0) {
+    return { tone: "alarm", text: `All ${total} escape attempts were refused. Not working: ${broken.join(", ")}.` };
+  }
   return { tone: "leaf", text: `All ${total} escape attempts were refused.` };
 }
 

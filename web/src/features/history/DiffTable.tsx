@@ -1,18 +1,33 @@
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
+import { LANGUAGE } from "../../language/translation";
 import { shortLine } from "../../ui/plainText.logic";
 import { visibleText } from "../../ui/visibleText";
-import { type DiffLine, diffLines } from "./history.logic";
+import { type DiffLine, diffLines, MORE_LINES, SHOWN_LINES } from "./history.logic";
 import "./diff-table.css";
 
 /** A unified diff as a table of lines. Everything in it is plain text. */
 export function UnifiedDiffTable({ text }: { text: string }) {
-  return <DiffTable {...useMemo(() => diffLines(text), [text])} />;
+  const [wanted, setWanted] = useState(SHOWN_LINES);
+  const { lines, more } = useMemo(() => diffLines(text, wanted), [text, wanted]);
+  return <DiffTable lines={lines} more={more} onMore={() => setWanted(wanted + MORE_LINES)} />;
 }
 
-export function DiffTable({ lines, more }: { lines: readonly DiffLine[]; more: number }) {
-  if (lines.length === 0) return null;
+interface DiffTableProps {
+  lines: readonly DiffLine[];
+  /** How many lines there are beside these. */
+  more: number;
+  onMore?: () => void;
+  label?: string;
+  /** Long lines are not shortened, and the table has no scroll bar of its own. */
+  isWhole?: boolean;
+  /** Shows the unchanged lines that are left out. */
+  onGap?: () => void;
+}
+
+export function DiffTable({ lines, more, onMore, label = "Changed lines", isWhole = false, onGap }: DiffTableProps) {
+  if (lines.length + more === 0) return null;
   return (
-    <div className="diff-table" tabIndex={0} role="region" aria-label="Changed lines">
+    <div className="diff-table" data-whole={isWhole || undefined} tabIndex={0} role="region" aria-label={label}>
       <table>
         <tbody>
           {lines.map((line, index) => (
@@ -22,12 +37,24 @@ export function DiffTable({ lines, more }: { lines: readonly DiffLine[]; more: n
               <td className="diff-table-sign" aria-label={line.kind}>
                 {line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""}
               </td>
-              <td className="diff-table-text">{visibleText(shortLine(line.text))}</td>
+              <td className="diff-table-text">
+                {line.kind === "hunk" && onGap !== undefined ? (
+                  <button type="button" className="text-button diff-table-gap" onClick={onGap}>
+                    Show {line.text}
+                  </button>
+                ) : (
+                  visibleText(isWhole ? line.text : shortLine(line.text))
+                )}
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
-      {more > 0 && <p className="quiet">{more} more lines are not shown.</p>}
+      {more > 0 && onMore !== undefined && (
+        <button type="button" className="small" onClick={onMore}>
+          Show {Math.min(more, MORE_LINES).toLocaleString(LANGUAGE)} more lines of {more.toLocaleString(LANGUAGE)}
+        </button>
+      )}
     </div>
   );
 }

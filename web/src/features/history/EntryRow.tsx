@@ -47,6 +47,7 @@ export function EntryRow(props: EntryProps) {
         <span className="history-entry-title">{entryTitle(entry)}</span>
         <span className="history-entry-facts">
           <span>#{entry.id}</span>
+          {entry.equals !== entry.id && <span>state of #{entry.equals}</span>}
           <span>{entryActor(entry)}</span>
           <span>{changeCounts(entry)}</span>
           {lines && (

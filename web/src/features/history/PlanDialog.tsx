@@ -121,7 +121,8 @@ export function PlanDialog({
 }
 
 function verbOf(action: HistoryAction): string {
-  return action.action === "revert" && action.again ? "Redo" : VERBS[action.action];
+  if (action.action === "revert" && action.of) return action.again ? "Redo" : "Undo";
+  return VERBS[action.action];
 }
 
 const VERBS: Record<HistoryAction["action"], string> = {

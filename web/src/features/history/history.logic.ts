@@ -2,19 +2,45 @@ import type { HistoryEntry } from "../../client/api";
 import { MAX_LINE } from "../../ui/plainText.logic";
 
 /**
- * The entries whose changes are in the files now. An undo is an entry too. The entries between it and the state that it
- * went back to are still stored, but their changes are not in the files.
+ * The entries that are in effect: those whose changes are in the files now, and undos and redos that nothing has taken
+ * back since. Each recorded state was made from the one that the entry before it had, so the states form a tree, and an
+ * undo or redo moves to another state of it.
  */
 export function effectiveEntries(entries: readonly HistoryEntry[]): Set<number> {
-  const effective = new Set<number>();
-  const newestFirst = [...entries].sort((a, b) => b.id - a.id);
-  let ceiling = Infinity;
-  for (const [index, entry] of newestFirst.entries()) {
-    if (entry.id > ceiling) continue;
-    if (index === 0 || entry.equals === entry.id) effective.add(entry.id);
-    ceiling = entry.equals === entry.id ? entry.id - 1 : entry.equals;
+  const oldestFirst = [...entries].sort((a, b) => a.id - b.id);
+  const madeFrom = new Map<number, number>();
+  const moves: { id: number; from: number; to: number }[] = [];
+  for (const [index, entry] of oldestFirst.entries()) {
+    const before = oldestFirst[index - 1]?.equals;
+    if (entry.equals !== entry.id) moves.push({ id: entry.id, from: before ?? entry.equals, to: entry.equals });
+    else if (before !== undefined) madeFrom.set(entry.id, before);
   }
-  return effective;
+  const now = new Set<number>();
+  for (let at = oldestFirst.at(-1)?.equals; at !== undefined; at = madeFrom.get(at)) now.add(at);
+  const oldest = oldestFirst[0]?.id ?? 0;
+  const made = oldestFirst.filter((entry) => entry.equals === entry.id && now.has(entry.id)).map((entry) => entry.id);
+  const held = moves.filter((move) => isHeld(move, madeFrom, now, oldest)).map((move) => move.id);
+  return new Set([...made, ...held]);
+}
+
+/** Whether nothing that a move took back is in the files `now`, and what it brought back is. */
+function isHeld(
+  { from, to }: { from: number; to: number },
+  madeFrom: ReadonlyMap<number, number>,
+  now: ReadonlySet<number>,
+  oldest: number,
+): boolean {
+  let firstTaken: number | undefined;
+  let [left, reached]: (number | undefined)[] = [from, to];
+  // A state is younger than the one that it was made from.
+  while (left !== undefined && left !== reached) {
+    if (reached === undefined || left > reached) {
+      firstTaken = left;
+      left = madeFrom.get(left);
+    } else reached = madeFrom.get(reached);
+  }
+  const isUndo = reached === to || to < oldest;
+  return (firstTaken === undefined || !now.has(firstTaken)) && (isUndo || now.has(to));
 }
 
 const TITLES: Record<string, string> = {
@@ -29,17 +55,18 @@ const TITLES: Record<string, string> = {
   quiet: "Files changed",
 };
 
-/** The title of an entry: the prompt or reason that was given, or its kind. */
+/** Kinds whose reason Freehold writes. */
+const RESTORES: ReadonlySet<string> = new Set(["undo", "redo", "restore", "revert"]);
+
+/** The title of an entry: the prompt or command that led to it as it was typed, or the reason that Freehold gives. */
 export function entryTitle(entry: HistoryEntry): string {
-  const reason = entry.who["prompt"] || entry.why;
-  if (entry.kind === "undo" || entry.kind === "redo") {
-    return `${TITLES[entry.kind]}: back to the state of #${entry.equals}`;
-  }
-  if (entry.kind === "command" && reason === "terminal") return TITLES["command"] ?? "";
+  const { by, prompt } = entry.who;
+  const reason = prompt || entry.why;
+  if (reason === "terminal" && by === "terminal") return TITLES["command"] ?? "";
   // It was recorded because something else was about to happen. What matters is that files had changed by then.
   if (entry.kind === "snapshot" && reason.startsWith("found before")) return TITLES["quiet"] ?? "";
-  if (reason) return reason.charAt(0).toUpperCase() + reason.slice(1);
-  return TITLES[entry.kind] ?? entry.kind;
+  if (reason === "") return TITLES[entry.kind] ?? entry.kind;
+  return RESTORES.has(entry.kind) || by === "unknown" ? reason.charAt(0).toUpperCase() + reason.slice(1) : reason;
 }
 
 /** Who did it, for the owner. What was done with an API token of theirs was done by them. */
@@ -112,11 +139,14 @@ export interface DiffLine {
   text: string;
 }
 
-const MAX_LINES = 2_000;
-const MAX_LENGTH = 200_000;
+/** So many lines of a diff are drawn before more are asked for. */
+export const SHOWN_LINES = 2_000;
+/** And so many with each press. */
+export const MORE_LINES = 5_000;
+const MAX_LENGTH_OF_LINE = 100;
 
-/** The lines of a unified diff with their numbers on both sides. */
-export function diffLines(text: string): { lines: DiffLine[]; more: number } {
+/** The lines of a unified diff with their numbers on both sides: as many as are wanted, fewer when they are long. */
+export function diffLines(text: string, wanted = SHOWN_LINES): { lines: DiffLine[]; more: number } {
   const lines: DiffLine[] = [];
   let before = 0;
   let after = 0;
@@ -137,7 +167,7 @@ export function diffLines(text: string): { lines: DiffLine[]; more: number } {
     else lines.push({ kind: "same", old: before++, new: after++, text: line.slice(1) });
   }
   let [count, length] = [0, 0];
-  while (count < Math.min(lines.length, MAX_LINES) && length < MAX_LENGTH)
+  while (count < Math.min(lines.length, wanted) && length < wanted * MAX_LENGTH_OF_LINE)
     length += Math.min(lines[count++]?.text.length ?? 0, MAX_LINE);
   return { lines: lines.slice(0, count), more: lines.length - count };
 }

@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "History",
   icon: "history",
   key: "h",
+  group: "start",
   order: 2,
+  guide: "guides/history.html",
   load: () => import("./HistoryPage"),
 };

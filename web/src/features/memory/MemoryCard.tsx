@@ -1,5 +1,6 @@
 import { useState } from "react";
 import type { Memory } from "../../client/api";
+import { LANGUAGE } from "../../language/translation";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { formatDateTime, shorten } from "../../ui/format";
 import { go, sessionPath } from "../../ui/route";
@@ -35,7 +36,7 @@ export function MemoryCard({ memory, busy, onEdit, onPin, onForget }: MemoryCard
           aria-label={`Show all of: ${about}`}
           onClick={() => setIsWhole(true)}
         >
-          Show all {memory.text.length.toLocaleString("en")} characters
+          Show all {memory.text.length.toLocaleString(LANGUAGE)} characters
         </button>
       )}
       <p className="quiet memory-facts">

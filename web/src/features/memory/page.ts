@@ -5,7 +5,9 @@ export const page: PageDeclaration = {
   title: "Memory",
   icon: "thought",
   key: "m",
-  order: 9,
+  group: "Agents",
+  order: 11,
+  guide: "guides/slots.html#memory-what-agents-remember",
   slot: "memory",
   load: () => import("./MemoryPage"),
 };

@@ -1,27 +1,58 @@
 import { useState } from "react";
-import type { ModelProvider, ModelsState, ModelTrial, SecretInfo } from "../../client/api";
+import type { ConnectModel, ModelProvider, ModelsState, ModelTrial, SecretInfo } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
-import { useResource } from "../../data/resource";
+import { hasKind, useResource } from "../../data/resource";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { formatAge } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
 import { useNow } from "../../ui/useNow";
-import { ConnectHelp } from "./ConnectHelp";
+import { ConnectDialog } from "./ConnectDialog";
+import { offeredLabel, sortOffered } from "./connect.logic";
 import { KeyDialog } from "./KeyDialog";
 import "./models.css";
 import { keyRows, keyState, vaultName } from "./keys.logic";
 
 /** The model providers and their keys. */
 export function ModelsSection() {
-  const models = useResource<ModelsState>("/v1/models");
+  const models = useResource<ModelsState>("/v1/models", {
+    topic: "timeline",
+    durable: true,
+    concerns: (event) => hasKind(event, "models.provider_"),
+  });
   const secrets = useResource<SecretInfo[]>("/v1/secrets");
   const [dialog, setDialog] = useState<{ name: string | null } | null>(null);
+  const [connecting, setConnecting] = useState(false);
   const toasts = useToasts();
 
   function reload() {
     models.reload();
     secrets.reload();
+  }
+
+  async function change(path: string, method: string, done: string) {
+    try {
+      await request(path, { method, ...(method === "POST" ? { body: {} } : {}) });
+      toasts.done(done);
+    } catch (error) {
+      toasts.failed(error);
+    }
+    reload();
+  }
+
+  async function chooseModel(model: ModelProvider, chosen: string) {
+    const body: ConnectModel = {
+      kind: model.kind,
+      auth: model.auth,
+      base_url: model.address,
+      ...(chosen === "" ? {} : { model: chosen }),
+    };
+    try {
+      await request(modelPath(model), { method: "PUT", body });
+    } catch (error) {
+      toasts.failed(error);
+    }
+    reload();
   }
 
   async function deleteKey(name: string) {
@@ -40,19 +71,43 @@ export function ModelsSection() {
   return (
     <>
       <section aria-labelledby="models">
-        <h3 id="models">Models</h3>
+        <div className="section-head">
+          <h3 id="models">Models</h3>
+          <button className="small primary" onClick={() => setConnecting(true)}>
+            Connect a model
+          </button>
+        </div>
         {models.problem && <Notice problem={models.problem} action={{ label: "Try again", run: models.reload }} />}
-        {models.value?.help && <ConnectHelp help={models.value.help} />}
+        {models.value?.unapplied && (
+          <Notice
+            problem={{
+              code: "manifest.invalid",
+              message: "freehold.toml was changed and is not applied",
+              hint: models.value.unapplied,
+            }}
+          />
+        )}
+        {models.value?.models.length === 0 && (
+          <p className="empty">No model is connected. Keys stay on this machine, outside of the computer.</p>
+        )}
         {models.value && models.value.models.length > 0 && (
           <ul className="rows">
             {models.value.models.map((model) => (
-              <Model key={model.name} model={model} secrets={secrets.value} onKey={(name) => setDialog({ name })} />
+              <Model
+                key={model.name}
+                model={model}
+                secrets={secrets.value}
+                onKey={(name) => setDialog({ name })}
+                onDefault={() => void change(`${modelPath(model)}/default`, "POST", `${model.name} is the default now`)}
+                onModel={(chosen) => void chooseModel(model, chosen)}
+                onDisconnect={() => void change(modelPath(model), "DELETE", `${model.name} is disconnected`)}
+              />
             ))}
           </ul>
         )}
         {models.value && models.value.models.length > 0 && (
           <p className="quiet small-print">
-            The first model in freehold.toml is the default. Add models there under <code>[models.NAME]</code>.
+            Agents that name no provider use the default. A change takes effect at once, and is in freehold.toml.
           </p>
         )}
       </section>
@@ -73,6 +128,15 @@ export function ModelsSection() {
           />
         )}
       </section>
+      {connecting && (
+        <ConnectDialog
+          onClose={() => setConnecting(false)}
+          onConnected={() => {
+            setConnecting(false);
+            reload();
+          }}
+        />
+      )}
       {dialog && (
         <KeyDialog
           name={dialog.name}
@@ -88,15 +152,18 @@ export function ModelsSection() {
   );
 }
 
-function Model({
-  model,
-  secrets,
-  onKey,
-}: {
+const modelPath = (model: ModelProvider) => `/v1/models/${encodeURIComponent(model.name)}`;
+
+interface ModelProps {
   model: ModelProvider;
   secrets: readonly SecretInfo[] | null;
   onKey: (name: string) => void;
-}) {
+  onDefault: () => void;
+  onModel: (chosen: string) => void;
+  onDisconnect: () => void;
+}
+
+function Model({ model, secrets, onKey, onDefault, onModel, onDisconnect }: ModelProps) {
   const [trial, setTrial] = useState<ModelTrial | "running" | Problem | null>(null);
   const key = keyState(model, secrets);
   const name = vaultName(model);
@@ -104,7 +171,7 @@ function Model({
   async function test() {
     setTrial("running");
     try {
-      setTrial(await request<ModelTrial>(`/v1/models/${encodeURIComponent(model.name)}/test`, { method: "POST" }));
+      setTrial(await request<ModelTrial>(`${modelPath(model)}/test`, { method: "POST" }));
     } catch (error) {
       setTrial(problemOf(error));
     }
@@ -120,7 +187,8 @@ function Model({
               default
             </span>
           )}{" "}
-          <span className="chip">{model.kind}</span>
+          <span className="chip">{model.kind}</span>{" "}
+          {model.agent !== null && <span className="chip">only for {model.agent}</span>}
         </p>
         <p className="quiet">
           <code className="path">{model.address}</code>
@@ -128,6 +196,22 @@ function Model({
         </p>
         <p className={key.tone === "amber" ? "problem-text" : "quiet"}>{key.text}</p>
         <div role="status">{trial !== null && <TrialResult trial={trial} />}</div>
+        {trial !== null && trial !== "running" && "offered" in trial && trial.offered.length > 0 && (
+          <label>
+            Model when none is chosen
+            <select value={model.model ?? ""} onChange={(event) => onModel(event.target.value)}>
+              <option value="">The agent chooses</option>
+              {model.model !== null && !trial.models.includes(model.model) && (
+                <option value={model.model}>{model.model}</option>
+              )}
+              {sortOffered(trial.offered).map((one) => (
+                <option key={one.name} value={one.name}>
+                  {offeredLabel(one)}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
       </div>
       <div className="answers">
         {name !== null && key.tone === "amber" && (
@@ -143,6 +227,18 @@ function Model({
         >
           {trial === "running" ? "Testing…" : "Test"}
         </button>
+        {!model.default && (
+          <button className="small" onClick={onDefault} aria-label={`Make default: ${model.name}`}>
+            Make default
+          </button>
+        )}
+        <ConfirmButton
+          className="small danger"
+          label="Disconnect"
+          confirmLabel="Press again to disconnect"
+          name={`Disconnect ${model.name}`}
+          onConfirm={onDisconnect}
+        />
       </div>
     </li>
   );
@@ -158,17 +254,10 @@ function TrialResult({ trial }: { trial: ModelTrial | "running" | Problem }) {
     );
   }
   return (
-    <>
-      <p className={trial.ok ? "success-text" : "problem-text"}>
-        {trial.words} <span className="quiet">({trial.milliseconds} ms)</span>
-      </p>
-      {trial.models.length > 0 && (
-        <details>
-          <summary className="quiet">Available models</summary>
-          <p className="quiet models-names">{trial.models.join(", ")}</p>
-        </details>
-      )}
-    </>
+    <p className={trial.ok ? "success-text" : "problem-text"}>
+      {trial.words} <span className="quiet">({trial.milliseconds} ms)</span>
+      {trial.said && <q className="models-said">{trial.said}</q>}
+    </p>
   );
 }
 

@@ -1,5 +1,6 @@
 import { useMemo, useState } from "react";
 import type { UsageLine } from "../../client/api";
+import { LANGUAGE } from "../../language/translation";
 import { useNarrowScreen } from "../../ui/useNarrowScreen";
 import {
   type Bar,
@@ -80,7 +81,7 @@ export function UsageChart({ rows, days }: { rows: readonly UsageLine[]; days: r
           {totals.map((total) => (
             <tr key={total.model}>
               <th scope="row">{total.model}</th>
-              <td>{total.requests.toLocaleString("en")}</td>
+              <td>{total.requests.toLocaleString(LANGUAGE)}</td>
               <td>{formatCount(total.input)}</td>
               <td>{formatCount(total.output)}</td>
               <td>{costText(total)}</td>
@@ -198,7 +199,7 @@ function DayTable({ uses, days }: { uses: readonly ModelUse[]; days: readonly st
                 {index === 0 ? formatDate(day) : <span className="visually-hidden">{formatDate(day)}</span>}
               </th>
               <td>{total.model}</td>
-              <td>{total.requests.toLocaleString("en")}</td>
+              <td>{total.requests.toLocaleString(LANGUAGE)}</td>
               <td>{formatCount(total.input + total.output)}</td>
               <td>{costText(total)}</td>
             </tr>

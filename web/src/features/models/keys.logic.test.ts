@@ -9,6 +9,8 @@ const model = (name: string, key: string | null, problem: string | null = null):
   model: null,
   inside: "",
   key,
+  auth: "key",
+  agent: null,
   default: false,
   problem,
 });

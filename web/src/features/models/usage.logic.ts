@@ -1,4 +1,5 @@
 import type { UsageLine } from "../../client/api";
+import { LANGUAGE } from "../../language/translation";
 
 export type Measure = "cost" | "tokens";
 
@@ -143,7 +144,7 @@ export function roundUp(value: number): number {
 export function formatDollars(value: number): string {
   if (value === 0) return "$0";
   if (value < 0.01) return `$${value.toFixed(4)}`;
-  return `$${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  return `$${value.toLocaleString(LANGUAGE, { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
 /** 1.2 k, 3.4 M. */

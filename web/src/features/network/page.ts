@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Network",
   icon: "network",
   key: "n",
-  order: 12,
+  group: "System",
+  order: 18,
+  guide: "guides/egress.html",
   load: () => import("./NetworkPage"),
 };

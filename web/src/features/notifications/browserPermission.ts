@@ -9,9 +9,13 @@ export type NotificationState = "unsupported" | "ask" | "denied" | "on" | "off";
 const KEY = "freehold.notify";
 const CHANGED = "freehold:notify";
 
+// Reading it waits for another process of the browser. The owner can change it there, and then comes back to the page.
+let permission: NotificationPermission | null = null;
+
 function notificationState(): NotificationState {
   if (!("Notification" in window)) return "unsupported";
-  switch (Notification.permission) {
+  permission ??= Notification.permission;
+  switch (permission) {
     case "denied":
       return "denied";
     case "granted":
@@ -22,10 +26,16 @@ function notificationState(): NotificationState {
 }
 
 function listen(changed: () => void): () => void {
-  window.addEventListener(CHANGED, changed);
+  const readAgain = () => {
+    permission = null;
+    changed();
+  };
+  window.addEventListener(CHANGED, readAgain);
+  window.addEventListener("focus", readAgain);
   window.addEventListener("storage", changed);
   return () => {
-    window.removeEventListener(CHANGED, changed);
+    window.removeEventListener(CHANGED, readAgain);
+    window.removeEventListener("focus", readAgain);
     window.removeEventListener("storage", changed);
   };
 }
@@ -34,7 +44,7 @@ export const useNotificationState = (): NotificationState => useSyncExternalStor
 
 /** Must be called from a click: browsers refuse to ask otherwise. */
 export async function enableNotifications(): Promise<NotificationState> {
-  if (notificationState() === "ask") await Notification.requestPermission();
+  if (notificationState() === "ask") permission = await Notification.requestPermission();
   localStorage.setItem(KEY, "on");
   window.dispatchEvent(new Event(CHANGED));
   return notificationState();

@@ -17,6 +17,7 @@ const session = (title: string): SessionInfo => ({
   unread: true,
   mode: null,
   asks: true,
+  folder: "",
   waiting: null,
 });
 

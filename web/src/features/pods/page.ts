@@ -5,7 +5,9 @@ export const page: PageDeclaration = {
   title: "Data",
   icon: "person",
   key: "o",
-  order: 10,
+  group: "Workspace",
+  order: 8,
+  guide: "guides/slots.html#pods-personal-data",
   slot: "pods",
   load: () => import("./PodsPage"),
 };

@@ -1,19 +1,24 @@
 import { useEffect, useRef, useState } from "react";
 import type { PreviewPorts } from "../../client/api";
+import { useTopic } from "../../data/connection";
 import { useResource } from "../../data/resource";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
-import { go, useRoute } from "../../ui/route";
+import { useIsInPane } from "../../ui/pane";
+import { useGo, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { useNarrowScreen } from "../../ui/useNarrowScreen";
 import { AddressBar } from "./AddressBar";
 import { PortPicker } from "./PortPicker";
 import { PreviewFrame } from "./PreviewFrame";
-import { choosePort, pixelsOf, readPort, WIDTHS, type Width } from "./preview.logic";
+import { choosePort, hasChangedFile, pixelsOf, readPort, WIDTHS, type Width } from "./preview.logic";
 import { openInTab, usePreview } from "./usePreview";
 import "./preview.css";
 
 const WIDTH_KEY = "freehold.preview.width";
+const RELOAD_KEY = "freehold.preview.reload";
+/** Milliseconds without a change after which the page is loaded again. */
+const RELOAD_DELAY = 800;
 
 function readWidth(): Width {
   const stored = sessionStorage.getItem(WIDTH_KEY);
@@ -23,6 +28,7 @@ function readWidth(): Width {
 /** Shows a web server of the computer on an origin of its own, which cannot read or control this page. */
 export default function PreviewPage() {
   const { query } = useRoute();
+  const go = useGo();
   const { value, problem, reload } = useResource<PreviewPorts>("/v1/preview/ports", {
     topic: "ports",
     apply: (_, event) => event as PreviewPorts,
@@ -41,6 +47,8 @@ export default function PreviewPage() {
     if (isListening && before.current.port === port && !before.current.isListening) open();
     before.current = { port, isListening };
   }, [port, isListening, open]);
+
+  const [follows, setFollows] = useReloading(open, isListening);
 
   function chooseWidth(chosen: Width) {
     sessionStorage.setItem(WIDTH_KEY, chosen);
@@ -64,6 +72,17 @@ export default function PreviewPage() {
         <button className="plain-button" aria-label="Reload" title="Reload" onClick={() => open()}>
           <Icon name="reload" />
         </button>
+        {follows !== null && (
+          <button
+            className="plain-button"
+            aria-label="Reload when files change"
+            title="Reload when files change"
+            aria-pressed={follows}
+            onClick={() => setFollows(!follows)}
+          >
+            <Icon name="pulse" />
+          </button>
+        )}
         {preview && (
           <AddressBar
             key={`${preview.origin}${preview.path}`}
@@ -114,7 +133,32 @@ export default function PreviewPage() {
   );
 }
 
+/** Beside a conversation the page is loaded again when files change, unless the owner switches that off. */
+function useReloading(open: () => void, isListening: boolean): [follows: boolean | null, set: (on: boolean) => void] {
+  const isInPane = useIsInPane();
+  const [isOn, setOn] = useState(() => localStorage.getItem(RELOAD_KEY) !== "off");
+  const timer = useRef(0);
+  const isWanted = isInPane && isOn && isListening;
+  useTopic(isWanted ? "files" : null, {
+    event: (data) => {
+      if (!hasChangedFile(data)) return;
+      clearTimeout(timer.current);
+      timer.current = window.setTimeout(open, RELOAD_DELAY);
+    },
+  });
+  useEffect(() => {
+    if (!isWanted) clearTimeout(timer.current);
+    return () => clearTimeout(timer.current);
+  }, [isWanted]);
+  const set = (on: boolean) => {
+    localStorage.setItem(RELOAD_KEY, on ? "on" : "off");
+    setOn(on);
+  };
+  return [isInPane ? isOn : null, set];
+}
+
 function NoServer() {
+  const go = useGo();
   return (
     <div className="preview-none">
       <Icon name="preview" size={40} />

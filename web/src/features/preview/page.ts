@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Preview",
   icon: "preview",
   key: "p",
-  order: 6,
+  group: "start",
+  order: 5,
+  guide: "guides/preview.html",
   load: () => import("./PreviewPage"),
 };

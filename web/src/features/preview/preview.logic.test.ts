@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { choosePort, nameOf, readPath, readPort, scaleFor } from "./preview.logic";
+import { choosePort, hasChangedFile, nameOf, readPath, readPort, scaleFor } from "./preview.logic";
 
 const ports = [
   { port: 4000, process: "python3", service: null },
@@ -45,4 +45,12 @@ test("a page that is wider than the space is scaled down", () => {
   expect(scaleFor(390, 410)).toBe(1);
   expect(scaleFor(null, 410)).toBe(1);
   expect(scaleFor(390, 0)).toBe(1);
+});
+
+test("a page is loaded again for files that it may show", () => {
+  const changed = (...paths: string[]) => hasChangedFile({ items: paths.map((path) => ({ path, word: "changed" })) });
+  expect(changed("workspace/src/App.tsx")).toBe(true);
+  expect(changed("workspace/node_modules/.vite/deps/x.js", "workspace/a/.git/index", "home/.bashrc")).toBe(false);
+  expect(hasChangedFile({ relist: true })).toBe(true);
+  expect(hasChangedFile({})).toBe(false);
 });

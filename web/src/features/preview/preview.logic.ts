@@ -54,3 +54,14 @@ export function readPath(typed: string, origin: string): string | null {
 export function scaleFor(pixels: number | null, space: number): number {
   return pixels === null || space <= 0 || space >= pixels ? 1 : space / pixels;
 }
+
+const UNWATCHED = /(?:^|\/)(?:node_modules|\.git|\.venv|__pycache__|\.cache)(?:\/|$)/;
+
+/** Whether an event of the topic `files` is about a file of the workspace that a page may show. */
+export function hasChangedFile(event: unknown): boolean {
+  const { items, relist } = event as { items?: { path?: unknown }[]; relist?: unknown };
+  if (relist === true) return true;
+  return (items ?? []).some(
+    ({ path }) => typeof path === "string" && path.startsWith("workspace/") && !UNWATCHED.test(path),
+  );
+}

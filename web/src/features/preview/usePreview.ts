@@ -54,11 +54,14 @@ export function usePreview(port: number | null): {
   return { preview: current ? held.preview : null, problem: current ? held.problem : null, open };
 }
 
-/** Opens a preview in a new tab. The tab must be opened during the click, before its address is known. */
-export async function openInTab(port: number, path: string): Promise<void> {
+/** Opens a preview in a new tab. */
+export const openInTab = (port: number, path: string): Promise<void> => openAddressInTab(() => openPreview(port, path));
+
+/** The tab must be opened during the click, before its address is known. */
+export async function openAddressInTab(open: () => Promise<PreviewAddress>): Promise<void> {
   const tab = window.open("", "_blank");
   try {
-    const { address } = await openPreview(port, path);
+    const { address } = await open();
     if (tab === null) location.assign(address);
     else {
       tab.opener = null;

@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Routines",
   icon: "reload",
   key: "u",
-  order: 8.5,
+  group: "Automation",
+  order: 14,
+  guide: "guides/routines.html",
   load: () => import("./RoutinesPage"),
 };

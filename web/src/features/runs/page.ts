@@ -5,7 +5,9 @@ export const page: PageDeclaration = {
   title: "Runs",
   icon: "robot",
   key: "r",
-  order: 8,
+  group: "Agents",
+  order: 13,
+  guide: "guides/slots.html#orchestrator-agents-that-work-for-you-in-parallel",
   slot: "orchestrator",
   load: () => import("./RunsPage"),
 };

@@ -36,6 +36,7 @@ function run(changes: Partial<Run>): Run {
     computer: "here",
     permissions: PERMISSIONS.map(({ name }) => name),
     began_by: "owner",
+    lost: false,
     ...changes,
   };
 }

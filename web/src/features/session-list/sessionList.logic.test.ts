@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SessionInfo } from "../../client/api";
-import { sessionNews, statusLabel, withSession } from "./sessionList.logic";
+import { isUnused, sessionNews, statusLabel, withSession } from "./sessionList.logic";
 
 const row = (id: string, more: Partial<SessionInfo> = {}): SessionInfo => ({
   id,
@@ -17,6 +17,7 @@ const row = (id: string, more: Partial<SessionInfo> = {}): SessionInfo => ({
   unread: false,
   mode: null,
   asks: true,
+  folder: "",
   waiting: null,
   ...more,
 });
@@ -60,4 +61,11 @@ test("a session that was read is not shown as done", () => {
   expect(statusLabel(row("a"))).toBeNull();
   expect(statusLabel(row("a", { unread: true }))?.text).toBe("done");
   expect(statusLabel(row("a", { status: "needs_you", unread: true }))?.text).toBe("needs you");
+});
+
+test("a session without words and without a name is unused", () => {
+  expect(isUnused(row("a", { seq: 0, title: "New session" }))).toBe(true);
+  expect(isUnused(row("a", { seq: 0, title: "My name" }))).toBe(false);
+  expect(isUnused(row("a", { seq: 1, title: "New session" }))).toBe(false);
+  expect(isUnused(row("a", { seq: 0, title: "New session", status: "queued" }))).toBe(false);
 });

@@ -8,6 +8,13 @@ const MAX_TITLE = 200;
 export const sessionTitle = (session: Pick<SessionInfo, "title"> | null): string =>
   visibleText(shorten(session?.title ?? "", MAX_TITLE)) || "New session";
 
+/** The title that a session has until its first prompt or until the owner gives it one. */
+const NO_TITLE = "New session";
+
+/** Whether nothing was said in a session yet, and the owner has given it no name. */
+export const isUnused = (session: Pick<SessionInfo, "seq" | "title" | "status">): boolean =>
+  session.seq === 0 && session.title === NO_TITLE && session.status === "idle";
+
 const byLastChange = (a: SessionInfo, b: SessionInfo) =>
   a.updated === b.updated ? (a.id < b.id ? 1 : -1) : a.updated < b.updated ? 1 : -1;
 
@@ -19,12 +26,22 @@ export function withSession(rows: readonly SessionInfo[], event: unknown): reado
   return row.deleted === true || row.archived ? others : [...others, row].sort(byLastChange);
 }
 
+/** The session after or before one in the list; null at its ends. */
+export function neighbourOf(rows: readonly SessionInfo[], id: string | null, step: 1 | -1): SessionInfo | null {
+  const at = rows.findIndex((one) => one.id === id);
+  return at < 0 ? null : (rows[at + step] ?? null);
+}
+
 export interface SessionNews {
   session: SessionInfo;
   what: "done" | "failed" | "needs_you";
 }
 
 const ACTIVE = new Set<SessionInfo["status"]>(["working", "queued", "needs_you"]);
+
+/** Whether the agent of the session works or has work waiting. */
+export const isBusy = (session: Pick<SessionInfo, "status"> | null): boolean =>
+  session !== null && ACTIVE.has(session.status);
 
 /** The changes between two states of the list that the owner is notified about. */
 export function sessionNews(before: readonly SessionInfo[], after: readonly SessionInfo[]): SessionNews[] {

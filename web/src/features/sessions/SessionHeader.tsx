@@ -1,13 +1,29 @@
 import type { SessionInfo } from "../../client/api";
 import { Icon } from "../../ui/Icon";
-import { sessionTitle, statusLabel } from "../session-list/sessionList.logic";
+import { go, sessionPath } from "../../ui/route";
+import { useSwipe } from "../../ui/swipe";
+import { visibleText } from "../../ui/visibleText";
+import { useSessionList } from "../session-list/SessionListProvider";
+import { neighbourOf, sessionTitle, statusLabel } from "../session-list/sessionList.logic";
+import { useWorkbench } from "../workbench/workbenchContext";
+import { modelLabel } from "./composer/modelChoice.logic";
+import { useSetup } from "./setup/SetupProvider";
 import { SessionMenu } from "./sidebar/SessionMenu";
 import { StatusChip } from "./sidebar/StatusChip";
 
-/** The title of the open session, its agent, its status and its menu. */
+/** The title of the open session, its agent, its model, its status and its menu. */
 export function SessionHeader({ session, onClose }: { session: SessionInfo | null; onClose: () => void }) {
+  const { agents, models } = useSetup();
+  const workbench = useWorkbench();
+  const agent = agents?.find((one) => one.name === session?.agent);
+  const { value: sessions } = useSessionList();
+  const swipe = useSwipe((step) => {
+    const next = neighbourOf(sessions ?? [], session?.id ?? null, step);
+    if (next !== null) go(sessionPath(next.id));
+  });
+  const model = session === null ? null : modelLabel(session, agent, models?.models ?? []);
   return (
-    <header className="split-detail-head sessions-header">
+    <header className="split-detail-head sessions-header" {...swipe}>
       <button type="button" className="plain-button split-back" onClick={onClose} aria-label="Back to the sessions">
         <Icon name="back" />
       </button>
@@ -15,9 +31,14 @@ export function SessionHeader({ session, onClose }: { session: SessionInfo | nul
       {session !== null && (
         <>
           <span className="quiet sessions-agent">
-            {session.agent}
-            {session.model && ` · ${session.model}`}
+            {agent?.title ?? session.agent}
+            {model && ` · ${visibleText(model)}`}
           </span>
+          {session.folder !== "" && (
+            <span className="chip sessions-folder" title={`The agent works in ${visibleText(session.folder)}`}>
+              {visibleText(session.folder)}
+            </span>
+          )}
           {session.asks === false && (
             <span
               className="chip"
@@ -28,6 +49,18 @@ export function SessionHeader({ session, onClose }: { session: SessionInfo | nul
             </span>
           )}
           <StatusChip session={session} label={statusLabel({ ...session, unread: false })} />
+          {workbench?.toggle && (
+            <button
+              type="button"
+              className="plain-button sessions-beside"
+              aria-label="Changes, preview, files, git, terminal and plan"
+              title="Changes, preview, files, git, terminal and plan"
+              aria-expanded={workbench.isOpen}
+              onClick={workbench.toggle}
+            >
+              <Icon name="full" />
+            </button>
+          )}
           <SessionMenu session={session} />
         </>
       )}

@@ -1,18 +1,20 @@
-import { useEffect, useState } from "react";
+import { useEffect } from "react";
 import type { SessionInfo } from "../../client/api";
-import { request } from "../../client/http";
 import { useResource } from "../../data/resource";
 import { ErrorBoundary } from "../../ui/ErrorBoundary";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
 import { go, useRoute } from "../../ui/route";
 import { useSessionList } from "../session-list/SessionListProvider";
+import { holdSharedPictures } from "./composer/sharedPictures";
 import { Conversation } from "./conversation/Conversation";
 import { SetupProvider, useSetup } from "./setup/SetupProvider";
 import { SetupSteps } from "./setup/SetupSteps";
 import { isSetUp } from "./setup/setup.logic";
+import { hasSharedPictures, sharedText } from "./sharedText.logic";
 import { Sidebar } from "./sidebar/Sidebar";
 import { useNewSession } from "./sidebar/useNewSession";
+import { useMarkSeen } from "./useMarkSeen";
 import "./sessions.css";
 
 export default function SessionsPage() {
@@ -27,6 +29,7 @@ function Sessions() {
   const { query } = useRoute();
   const chosen = query.get("id");
   const { setup } = useSetup();
+  useStartAsked(query.get("new") !== null, sharedText(query), hasSharedPictures(query));
   const needsSetup = setup !== null && !isSetUp(setup);
   return (
     <div className="split sessions" data-open={chosen !== null || undefined} data-setup={needsSetup || undefined}>
@@ -36,6 +39,19 @@ function Sessions() {
       {chosen === null ? <NoSession /> : <OpenSession key={chosen} id={chosen} />}
     </div>
   );
+}
+
+/** Starts a session when the address asks for one, as the command palette does, or with what another app shared. */
+function useStartAsked(isNewAsked: boolean, shared: string | null, hasPictures: boolean) {
+  const isAsked = isNewAsked || shared !== null;
+  const { setup } = useSetup();
+  const startSession = useNewSession();
+  useEffect(() => {
+    if (!isAsked || setup === null) return;
+    go("/sessions", { replace: true });
+    const held = hasPictures ? holdSharedPictures().catch(() => undefined) : Promise.resolve();
+    void held.then(() => startSession({}, shared ?? ""));
+  }, [isAsked, shared, hasPictures, setup, startSession]);
 }
 
 /** A session of the list, or one that is fetched by itself because it is archived or old. */
@@ -56,22 +72,6 @@ function OpenSession({ id }: { id: string }) {
       </div>
     );
   return <Conversation id={id} session={session} onClose={() => go("/sessions")} />;
-}
-
-/** Marks a session as read while it is on the screen. */
-function useMarkSeen(session: SessionInfo | null) {
-  const [hidden, setHidden] = useState(document.hidden);
-  useEffect(() => {
-    const onVisibilityChange = () => setHidden(document.hidden);
-    document.addEventListener("visibilitychange", onVisibilityChange);
-    return () => document.removeEventListener("visibilitychange", onVisibilityChange);
-  }, []);
-  const { id, seq, unread } = session ?? { id: "", seq: 0, unread: false };
-  useEffect(() => {
-    if (!unread || hidden) return;
-    // A failure does no harm: the next event marks it again.
-    request(`/v1/sessions/${encodeURIComponent(id)}/seen`, { method: "POST", body: { seq } }).catch(() => undefined);
-  }, [id, seq, unread, hidden]);
 }
 
 function NoSession() {

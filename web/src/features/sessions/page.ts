@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Sessions",
   icon: "talk",
   key: "a",
+  group: "start",
   order: 1,
+  guide: "guides/sessions.html",
   load: () => import("./SessionsPage"),
 };

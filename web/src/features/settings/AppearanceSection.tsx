@@ -1,6 +1,7 @@
 import { useSyncExternalStore } from "react";
 import type { Meta, ProgramsState } from "../../client/api";
 import { useResource } from "../../data/resource";
+import { LANGUAGE, LANGUAGES, type Language, setLanguage } from "../../language/translation";
 import { Facts } from "../../ui/Facts";
 import { Notice } from "../../ui/Notice";
 import { readTheme, setTheme, THEME_CHANGED, THEMES, type Theme } from "../../ui/theme";
@@ -25,6 +26,23 @@ export function AppearanceSection() {
             </button>
           ))}
         </div>
+      </section>
+      <section aria-labelledby="language">
+        <h3 id="language">Language</h3>
+        <div className="filters" role="group" aria-labelledby="language">
+          {(Object.keys(LANGUAGES) as Language[]).map((one) => (
+            <button
+              key={one}
+              className="small"
+              lang={one}
+              aria-pressed={one === LANGUAGE}
+              onClick={() => setLanguage(one)}
+            >
+              {LANGUAGES[one]}
+            </button>
+          ))}
+        </div>
+        <p className="quiet">Agents, files, errors of programs and the guides keep their own language.</p>
       </section>
       <About />
     </>

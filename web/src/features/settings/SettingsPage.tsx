@@ -12,6 +12,7 @@ import { ModelsSection } from "../models/ModelsSection";
 import { signOut } from "../sign-in/signOut";
 import { SlotsSection } from "../slots/SlotsSection";
 import { AppearanceSection } from "./AppearanceSection";
+import { ManifestSettings } from "./ManifestSettings";
 import { SignIns } from "./SignIns";
 import { SshKeys } from "./SshKeys";
 import { StorageSection } from "./StorageSection";
@@ -28,6 +29,7 @@ const COMPONENTS: Record<SectionPath, ComponentType<{ onSignedOut: () => void }>
   "/settings/slots": SlotsSection,
   "/settings/access": AccessSection,
   "/settings/storage": StorageSection,
+  "/settings/manifest": ManifestSettings,
   "/settings/appearance": AppearanceSection,
 };
 

@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Settings",
   icon: "settings",
   key: "s",
-  order: 14,
+  group: "end",
+  order: 22,
+  guide: "guides/control-center.html",
   load: () => import("./SettingsPage"),
 };

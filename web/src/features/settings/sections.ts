@@ -19,6 +19,7 @@ export const SECTIONS = [
   { path: "/settings/slots", title: "Slots", description: "Work, runs, memory, data and events", icon: "slots" },
   { path: "/settings/access", title: "Access", description: "Sign-ins, API tokens and SSH keys", icon: "connect" },
   { path: "/settings/storage", title: "Storage", description: "Sizes, limits and what is kept", icon: "disk" },
+  { path: "/settings/manifest", title: "All settings", description: "Everything in freehold.toml", icon: "settings" },
   { path: "/settings/appearance", title: "Appearance and about", description: "Theme and version", icon: "look" },
 ] as const satisfies readonly Section[];
 

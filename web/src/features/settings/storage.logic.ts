@@ -1,3 +1,4 @@
+import { LANGUAGE } from "../../language/translation";
 import { formatBytes } from "../../ui/format";
 
 export interface ResourceUse {
@@ -11,9 +12,9 @@ export interface ResourceUse {
 
 const LIMITS: readonly { limit: string; title: string; format: (value: number) => string }[] = [
   { limit: "memory", title: "Memory", format: formatBytes },
-  { limit: "processes", title: "Processes", format: (value) => value.toLocaleString("en") },
+  { limit: "processes", title: "Processes", format: (value) => value.toLocaleString(LANGUAGE) },
   { limit: "disk", title: "Disk", format: formatBytes },
-  { limit: "inodes", title: "Files and folders", format: (value) => value.toLocaleString("en") },
+  { limit: "inodes", title: "Files and folders", format: (value) => value.toLocaleString(LANGUAGE) },
 ];
 
 /** The usage of each limit. What is not known is left out. */

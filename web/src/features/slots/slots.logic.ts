@@ -56,6 +56,7 @@ const KEEPERS: Record<string, string> = {
   webhook: "Kept in this home and sent to a webhook",
   nats: "Kept in this home and sent to NATS",
   freehold: "Run on another Freehold",
+  neighbour: "Run by a neighbour",
 };
 
 /** Where a slot is kept, in words. */

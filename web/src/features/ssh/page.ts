@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Connect",
   icon: "connect",
   key: "c",
-  order: 13,
+  group: "System",
+  order: 19,
+  guide: "guides/ssh.html",
   load: () => import("./ConnectPage"),
 };

@@ -6,7 +6,7 @@ import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import { lazyComponent } from "../../ui/lazyComponent";
 import { Notice } from "../../ui/Notice";
-import { go, useRoute } from "../../ui/route";
+import { useGo, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { KeyRow } from "./KeyRow";
 import { TerminalList } from "./TerminalList";
@@ -20,6 +20,7 @@ const SHOWN_KEY = "freehold.terminal";
 /** The terminals as tabs, or as a list without their screens. A terminal is connected when it is first shown. */
 export default function TerminalPage() {
   const { query } = useRoute();
+  const go = useGo();
   const [suspect] = useState(() => readOpened());
   const [listed, setListed] = useState(suspect !== null);
   const isListed = listed || query.get("list") !== null;
@@ -37,12 +38,15 @@ export default function TerminalPage() {
   const shown = rows === null || isListed ? null : chooseTerminal(rows, wanted);
   const connected = useConnected(shown);
 
-  const choose = useCallback((id: string) => {
-    sessionStorage.setItem(SHOWN_KEY, id);
-    setWanted(id);
-    setListed(false);
-    go("/terminal", { replace: true });
-  }, []);
+  const choose = useCallback(
+    (id: string) => {
+      sessionStorage.setItem(SHOWN_KEY, id);
+      setWanted(id);
+      setListed(false);
+      go("/terminal", { replace: true });
+    },
+    [go],
+  );
   const opening = useRef(false);
   const latest = useRef(rows);
   useEffect(() => {
@@ -75,7 +79,7 @@ export default function TerminalPage() {
     if (!wantsNew) return;
     go("/terminal", { replace: true });
     void open();
-  }, [wantsNew, open]);
+  }, [wantsNew, open, go]);
 
   const list = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the shown tab is scrolled into view

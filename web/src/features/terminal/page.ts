@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Terminal",
   icon: "terminal",
   key: "t",
+  group: "start",
   order: 4,
+  guide: "guides/control-center.html",
   load: () => import("./TerminalPage"),
 };

@@ -5,6 +5,8 @@ export const page: PageDeclaration = {
   title: "Workflows",
   icon: "plan",
   key: "k",
-  order: 8.6,
+  group: "Automation",
+  order: 15,
+  guide: "guides/workflows.html",
   load: () => import("./WorkflowsPage"),
 };

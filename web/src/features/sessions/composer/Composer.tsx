@@ -9,7 +9,7 @@ import { KeyHints } from "./KeyHints";
 import { MessageField } from "./MessageField";
 import { OrchestratorNotice } from "./OrchestratorNotice";
 import { UnsentPrompts } from "./UnsentPrompts";
-import { useComposer } from "./useComposer";
+import { type StopState, useComposer } from "./useComposer";
 import { useEscapeKey } from "./useEscapeKey";
 import "./composer.css";
 
@@ -20,21 +20,22 @@ interface ComposerProps {
   events: readonly SessionEvent[];
   /** A prompt was sent: the transcript scrolls to its end. */
   onSent: () => void;
+  stop: StopState;
 }
 
 /** Where the owner writes to the agent of a session. */
-export function Composer({ id, session, events, onSent }: ComposerProps) {
-  const composer = useComposer(id, session, events, onSent);
+export function Composer({ id, session, events, onSent, stop }: ComposerProps) {
+  const composer = useComposer(id, session, events, onSent, stop);
   const { value: offer, reload: reloadOffer } = useOffer(id, events);
   const [dropping, setDropping] = useState(false);
-  const { busy, images, send, cancel } = composer;
+  const { busy, attach, send, cancel } = composer;
   useEscapeKey(busy, cancel);
 
   function drop(event: DragEvent) {
     setDropping(false);
     if (event.dataTransfer.files.length === 0) return;
     event.preventDefault();
-    void images.add([...event.dataTransfer.files]);
+    attach([...event.dataTransfer.files]);
   }
 
   if (session?.archived) return <ArchivedNotice session={session} />;
@@ -61,7 +62,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
         <MessageField composer={composer} commands={offer?.commands ?? []} isNew={session?.seq === 0}>
           <Attachments composer={composer} />
         </MessageField>
-        <ComposerActions id={id} composer={composer} offer={offer} onOptionsChanged={reloadOffer} />
+        <ComposerActions id={id} session={session} composer={composer} offer={offer} onOptionsChanged={reloadOffer} />
       </div>
       {busy && <KeyHints />}
     </form>

@@ -1,5 +1,6 @@
 import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useLayoutEffect, useRef } from "react";
 import type { OfferedCommand } from "../../../client/api";
+import { LARGE_PASTE } from "./attachments.logic";
 import { LIST_ID, optionId, SuggestionList } from "./SuggestionList";
 import type { ComposerState } from "./useComposer";
 import { useSuggestions } from "./useSuggestions";
@@ -15,7 +16,7 @@ interface MessageFieldProps {
 
 /** The field for the message. It completes files after `@` and commands after `/`. */
 export function MessageField({ composer, commands, isNew, children }: MessageFieldProps) {
-  const { draft, setDraft, busy, stopped, images, send, cancel } = composer;
+  const { draft, setDraft, busy, stopped, attach, send, cancel } = composer;
   const suggestions = useSuggestions(commands);
   const field = useRef<HTMLTextAreaElement>(null);
   const caret = useRef<number | null>(null);
@@ -61,10 +62,14 @@ export function MessageField({ composer, commands, isNew, children }: MessageFie
   }
 
   function paste(event: ClipboardEvent) {
-    const pasted = [...event.clipboardData.files].filter((file) => file.type.startsWith("image/"));
-    if (pasted.length === 0) return;
+    const files = [...event.clipboardData.files];
+    const text = event.clipboardData.getData("text/plain");
+    // A program that copies text may put a picture of it beside: then the text is meant.
+    if (text.length > LARGE_PASTE)
+      files.splice(0, files.length, new File([text], "pasted.txt", { type: "text/plain" }));
+    if (files.length === 0) return;
     event.preventDefault();
-    void images.add(pasted);
+    attach(files);
   }
 
   return (

@@ -1,11 +1,15 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { SessionEvent, SessionInfo } from "../../../client/api";
-import { request } from "../../../client/http";
+import { request, upload } from "../../../client/http";
 import { useToasts } from "../../../ui/Toasts";
+import { contentPath } from "../../files/fileRequests";
 import { useKillSwitch } from "../../kill-switch/KillSwitchProvider";
 import { useSessionList } from "../../session-list/SessionListProvider";
+import { isBusy } from "../../session-list/sessionList.logic";
+import { attachmentPath, isImage, withFiles } from "./attachments.logic";
 import { type Draft, EMPTY_DRAFT, readDraft, writeDraft } from "./draft";
 import { keyFor, type OutgoingPrompt } from "./outbox.logic";
+import { takeHeldPictures } from "./sharedPictures";
 import { namedFiles, withoutFile } from "./suggestions.logic";
 import { type ImageAttachments, useImages } from "./useImages";
 import { useOutbox } from "./useOutbox";
@@ -17,6 +21,8 @@ export interface ComposerState {
   files: readonly string[];
   removeFile: (path: string) => void;
   images: ImageAttachments;
+  /** Adds images to the message. Other files are put into the workspace, and the message names them. */
+  attach: (files: readonly File[]) => void;
   /** Whether the agent of the session works or has work waiting. */
   busy: boolean;
   stopped: boolean;
@@ -24,11 +30,16 @@ export interface ComposerState {
   send: (when: OutgoingPrompt["when"]) => void;
   /** Stops the agent and drops what is queued. */
   cancel: () => void;
+  /** The owner has stopped the agent, and it has not ended yet. */
+  isStopping: boolean;
   unsent: readonly OutgoingPrompt[];
   takeBack: (prompt: OutgoingPrompt) => void;
 }
 
-const BUSY = new Set(["working", "needs_you", "queued"]);
+export interface StopState {
+  isStopping: boolean;
+  onStopping: (isStopping: boolean) => void;
+}
 
 /** The message that is being written for a session, and how it is sent. */
 export function useComposer(
@@ -36,6 +47,7 @@ export function useComposer(
   session: SessionInfo | null,
   events: readonly SessionEvent[],
   onSent: () => void,
+  { isStopping, onStopping }: StopState,
 ): ComposerState {
   const [draft, setDraftState] = useState<Draft>(() => readDraft(id));
   const toasts = useToasts();
@@ -46,7 +58,7 @@ export function useComposer(
   const handedBack = useRef<OutgoingPrompt | null>(null);
   const accepted = useRef<OutgoingPrompt | null>(null);
   const files = namedFiles(draft.text, draft.picked);
-  const canSend = draft.text.trim() !== "" && !stopped;
+  const canSend = (draft.text.trim() !== "" || images.all.length > 0) && !stopped;
 
   const setDraft = useCallback(
     (next: Draft) => {
@@ -91,6 +103,30 @@ export function useComposer(
     putBack(prompt);
   }, [dropped, putBack]);
 
+  const addImages = images.add;
+  useEffect(() => {
+    const shared = takeHeldPictures();
+    if (shared.length > 0) void addImages(shared);
+  }, [addImages]);
+
+  async function attach(files: readonly File[]) {
+    void images.add(files.filter(isImage));
+    const now = new Date();
+    for (const [index, file] of files.filter((one) => !isImage(one)).entries()) {
+      const path = attachmentPath(file.name, now, index);
+      try {
+        await upload(contentPath(path), file, { "if-none-match": "*" });
+        setDraftState((current) => {
+          const next = { text: withFiles(current.text, [path]), picked: [...current.picked, path] };
+          writeDraft(id, next);
+          return next;
+        });
+      } catch (error) {
+        toasts.failed(error);
+      }
+    }
+  }
+
   function send(when: OutgoingPrompt["when"]) {
     if (!canSend) return;
     const prompt = {
@@ -107,9 +143,13 @@ export function useComposer(
   }
 
   function cancel() {
+    onStopping(true);
     request<SessionInfo>(`/v1/sessions/${encodeURIComponent(id)}/cancel`, { method: "POST", body: {} })
       .then(receive)
-      .catch(toasts.failed);
+      .catch((error: unknown) => {
+        onStopping(false);
+        toasts.failed(error);
+      });
   }
 
   return {
@@ -118,11 +158,13 @@ export function useComposer(
     files,
     removeFile: (path) => setDraft({ ...draft, text: withoutFile(draft.text, path) }),
     images,
-    busy: BUSY.has(session?.status ?? ""),
+    attach: (files) => void attach(files),
+    busy: isBusy(session),
     stopped,
     canSend,
     send,
     cancel,
+    isStopping,
     unsent: outbox.unsent,
     takeBack: (prompt) => {
       outbox.takeBack(prompt);

@@ -1,17 +1,13 @@
-import { useState } from "react";
+import { useMemo } from "react";
 import type { SessionInfo } from "../../../client/api";
-import { ErrorBoundary } from "../../../ui/ErrorBoundary";
 import { lazyComponent } from "../../../ui/lazyComponent";
-import { ApprovalDock } from "../../approvals/ApprovalDock";
-import { sessionTitle } from "../../session-list/sessionList.logic";
-import { Composer } from "../composer/Composer";
-import { SessionHeader } from "../SessionHeader";
-import "./conversation.css";
+import { WorkbenchFrame } from "../../workbench/WorkbenchFrame";
+import { ConversationBody } from "./ConversationBody";
+import { lastChangesPath } from "./lastChanges.logic";
 import { useSessionEvents } from "./useSessionEvents";
 
-// The Markdown parser is most of the code of this page. The rest of the page does not wait for it.
-const Transcript = lazyComponent(async () => ({ default: (await import("./Transcript")).Transcript }));
-Transcript.load();
+const OtherSession = lazyComponent(() => import("./OtherSession"));
+const PlanPanel = lazyComponent(() => import("./PlanPanel"));
 
 interface ConversationProps {
   id: string;
@@ -19,35 +15,19 @@ interface ConversationProps {
   onClose: () => void;
 }
 
-/** One session: its transcript, its open permission requests and the composer. */
+/** One session: its transcript, its open permission requests and the composer, and the pane beside them. */
 export function Conversation({ id, session, onClose }: ConversationProps) {
   const loaded = useSessionEvents(id);
-  const [promptsSent, setPromptsSent] = useState(0);
+  const changes = useMemo(() => lastChangesPath(loaded.events), [loaded.events]);
   return (
-    <section className="split-detail conversation" aria-label={session === null ? "Session" : sessionTitle(session)}>
-      <SessionHeader session={session} onClose={onClose} />
-      <div className="conversation-place">
-        <ErrorBoundary name="The transcript" content={loaded.events}>
-          <Transcript
-            session={id}
-            loaded={loaded}
-            workingAsOf={session?.status === "working" ? session.seq : null}
-            waiting={session?.status === "queued" ? (session.waiting?.message ?? null) : null}
-            promptsSent={promptsSent}
-          />
-        </ErrorBoundary>
-      </div>
-      <ErrorBoundary name="The list of requests">
-        <ApprovalDock session={id} />
-      </ErrorBoundary>
-      <ErrorBoundary name="The field for your message">
-        <Composer
-          id={id}
-          session={session}
-          events={loaded.events}
-          onSent={() => setPromptsSent((count) => count + 1)}
-        />
-      </ErrorBoundary>
-    </section>
+    <WorkbenchFrame
+      session={id}
+      folder={session?.folder ?? ""}
+      changes={changes}
+      plan={<PlanPanel events={loaded.events} />}
+      other={<OtherSession current={id} />}
+    >
+      <ConversationBody id={id} session={session} loaded={loaded} onClose={onClose} />
+    </WorkbenchFrame>
   );
 }

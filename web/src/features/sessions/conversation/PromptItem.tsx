@@ -1,8 +1,7 @@
-import { useEffect, useState } from "react";
-import { download } from "../../../client/http";
 import { CopyButton } from "../../../ui/CopyButton";
 import { Icon } from "../../../ui/Icon";
 import { PathLink } from "./PathLink";
+import { StoredImage } from "./StoredImage";
 import type { Item } from "./transcript.logic";
 import { useFold, useTranscript } from "./transcriptContext";
 
@@ -25,7 +24,7 @@ export function PromptItem({ item }: { item: Prompt }) {
         {item.images.length > 0 && (
           <div className="conversation-images">
             {item.images.map((image, index) => (
-              <PromptImage
+              <StoredImage
                 key={index}
                 address={`/v1/sessions/${encodeURIComponent(session)}/turns/${item.turn}/images/${index}`}
                 name={`Image ${index + 1} of ${item.images.length}`}
@@ -65,37 +64,5 @@ export function PromptItem({ item }: { item: Prompt }) {
         </div>
       )}
     </article>
-  );
-}
-
-function PromptImage({ address, name, type }: { address: string; name: string; type: string }) {
-  const [missing, setMissing] = useState(false);
-  const [shown, setShown] = useState<string | undefined>(undefined);
-  useEffect(() => {
-    let blob: string | undefined;
-    let current = true;
-    download(address).then(
-      ({ bytes }) => {
-        if (!current) return;
-        blob = URL.createObjectURL(new Blob([bytes], { type }));
-        setShown(blob);
-      },
-      () => current && setMissing(true),
-    );
-    return () => {
-      current = false;
-      if (blob !== undefined) URL.revokeObjectURL(blob);
-    };
-  }, [address, type]);
-  if (missing)
-    return (
-      <span className="conversation-image" role="img" aria-label={`${name}, ${type}, is no longer stored`}>
-        <Icon name="image" size={24} />
-      </span>
-    );
-  return (
-    <a href={shown} target="_blank" rel="noopener noreferrer">
-      <img className="conversation-image" src={shown} alt={name} onError={() => setMissing(true)} />
-    </a>
   );
 }

@@ -6,7 +6,7 @@ import { PlainTextBoundary } from "../../../ui/PlainTextBoundary";
 import { shortLine } from "../../../ui/plainText.logic";
 import { visibleText } from "../../../ui/visibleText";
 import { DiffTable } from "../../history/DiffTable";
-import { countChanges, type EditDiff, editDiffs } from "./editDiff.logic";
+import { type EditDiff, editDiffs } from "./editDiff.logic";
 import { PathLink } from "./PathLink";
 import { type Item, outputEnd, type ToolPart } from "./transcript.logic";
 import { useFold, useTranscript } from "./transcriptContext";
@@ -40,7 +40,15 @@ export function ToolCard({ item }: { item: Tool }) {
   const { endedTurns } = useTranscript();
   const [showAll, setShowAll] = useState(false);
   const parts = useMemo(() => (showAll ? item.parts : item.parts.slice(0, MAX_PARTS)), [item.parts, showAll]);
-  const edits = useMemo(() => editDiffs(parts.filter((part) => part.type === "diff")), [parts]);
+  const [presses, setPresses] = useState(0);
+  const edits = useMemo(
+    () =>
+      editDiffs(
+        parts.filter((part) => part.type === "diff"),
+        presses,
+      ),
+    [parts, presses],
+  );
   const [open, toggle] = useFold(item.key, edits.length > 0);
   const outputs = parts.filter((part): part is Extract<ToolPart, { type: "text" }> => part.type === "text");
   const isUnfinished = item.status !== "completed" && item.status !== "failed";
@@ -82,7 +90,7 @@ export function ToolCard({ item }: { item: Tool }) {
           )}
           {item.input !== "" && <Output text={item.input} label="Input" />}
           {edits.map((edit, index) => (
-            <Edit key={index} path={edit.path} diff={edit} />
+            <Edit key={index} path={edit.path} diff={edit} onMore={() => setPresses(presses + 1)} />
           ))}
           {outputs.map((part, index) => (
             <Output key={index} text={part.text} label="Output" />
@@ -99,7 +107,8 @@ export function ToolCard({ item }: { item: Tool }) {
 }
 
 function EditCounts({ edits }: { edits: readonly EditDiff[] }) {
-  const { added, removed } = countChanges(edits.flatMap((edit) => edit.lines));
+  const added = edits.reduce((sum, edit) => sum + edit.added, 0);
+  const removed = edits.reduce((sum, edit) => sum + edit.removed, 0);
   return (
     <span className="line-counts">
       <ins>+{added}</ins> <del>−{removed}</del>
@@ -107,17 +116,17 @@ function EditCounts({ edits }: { edits: readonly EditDiff[] }) {
   );
 }
 
-function Edit({ path, diff }: { path: string; diff: EditDiff }) {
+function Edit({ path, diff, onMore }: { path: string; diff: EditDiff; onMore: () => void }) {
   return (
     <figure className="conversation-edit">
       <figcaption>
         <PathLink path={path} />
       </figcaption>
-      {diff.lines.length === 0 ? (
+      {diff.lines.length + diff.more === 0 ? (
         <p className="quiet">No line changed.</p>
       ) : (
         <PlainTextBoundary text={diff.lines.map((line) => line.text).join("\n")}>
-          <DiffTable lines={diff.lines} more={diff.more} />
+          <DiffTable lines={diff.lines} more={diff.more} onMore={onMore} />
         </PlainTextBoundary>
       )}
     </figure>

@@ -31,13 +31,22 @@ interface TranscriptProps {
   waiting: string | null;
   /** Grows with each prompt of the owner. The transcript then scrolls to its end. */
   promptsSent: number;
+  /** The owner has stopped the agent, and it has not ended yet. */
+  isStopping: boolean;
 }
 
 /**
  * The items of a session. Only those in view are drawn. The end is followed while the owner is there, and the position
  * is kept while they are not.
  */
-export function Transcript({ session, loaded: loadedEvents, workingAsOf, waiting, promptsSent }: TranscriptProps) {
+export function Transcript({
+  session,
+  loaded: loadedEvents,
+  workingAsOf,
+  waiting,
+  promptsSent,
+  isStopping,
+}: TranscriptProps) {
   const { events, streams, streamedKeys, loaded, hasOlder, loadOlder, problem, reload } = loadedEvents;
   const [action, setAction] = useState<HistoryAction | null>(null);
   const [rewindTurn, setRewindTurn] = useState<number | null>(null);
@@ -132,7 +141,7 @@ export function Transcript({ session, loaded: loadedEvents, workingAsOf, waiting
               );
             })}
             {waiting === null ? (
-              isWorking(settled, workingAsOf) && <WorkingLabel />
+              isWorking(settled, workingAsOf) && <WorkingLabel isStopping={isStopping} />
             ) : (
               <WaitingLabel message={waiting} />
             )}
@@ -176,17 +185,19 @@ function useShared(
     () => new Set(items.flatMap((item) => (item.kind === "ended" ? [item.turn] : []))),
     [items],
   );
+  const lastPrompt = useMemo(() => items.findLast((item) => item.kind === "prompt") ?? null, [items]);
   return useMemo(
     () => ({
       session,
       toggled,
       toggle,
       endedTurns,
+      lastPrompt,
       turnStateOf: (turn, changes) => turnState(entries, session, turn, changes),
       onAction,
       onRewind,
     }),
-    [session, toggled, toggle, endedTurns, entries, onAction, onRewind],
+    [session, toggled, toggle, endedTurns, lastPrompt, entries, onAction, onRewind],
   );
 }
 
@@ -200,15 +211,15 @@ function EmptyTranscript() {
   );
 }
 
-function WorkingLabel() {
+function WorkingLabel({ isStopping }: { isStopping: boolean }) {
   return (
-    <p className="conversation-working">
+    <p className="conversation-working" role={isStopping ? "status" : undefined}>
       <span aria-hidden="true" className="conversation-dots">
         <i />
         <i />
         <i />
       </span>
-      Working…
+      {isStopping ? "Stopping…" : "Working…"}
     </p>
   );
 }

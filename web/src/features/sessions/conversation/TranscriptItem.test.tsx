@@ -17,6 +17,7 @@ const shared: TranscriptShared = {
   toggled: new Set(),
   toggle: () => undefined,
   endedTurns: new Set(),
+  lastPrompt: null,
   turnStateOf: () => ({ kind: "none" }) as unknown as ReturnType<TranscriptShared["turnStateOf"]>,
   onAction: () => undefined,
   onRewind: () => undefined,

@@ -1,4 +1,4 @@
-import { memo, useState } from "react";
+import { memo } from "react";
 import { ErrorBoundary } from "../../../ui/ErrorBoundary";
 import { Icon } from "../../../ui/Icon";
 import { PlainText } from "../../../ui/PlainText";
@@ -6,6 +6,8 @@ import { shortLine } from "../../../ui/plainText.logic";
 import { visibleText } from "../../../ui/visibleText";
 import { Markdown } from "../../markdown/Markdown";
 import { searchableText } from "./find.logic";
+import { PicturesItem } from "./PicturesItem";
+import { Plan } from "./Plan";
 import { PromptItem } from "./PromptItem";
 import { ToolCard } from "./ToolCard";
 import { TurnSummary } from "./TurnSummary";
@@ -42,6 +44,8 @@ function ItemContent({ item }: { item: Item }) {
       return <Thought item={item} />;
     case "tool":
       return <ToolCard item={item} />;
+    case "pictures":
+      return <PicturesItem item={item} />;
     case "plan":
       return <Plan item={item} />;
     case "approval":
@@ -86,40 +90,6 @@ function Thought({ item }: { item: Extract<Item, { kind: "message" | "thought" }
         <div className="conversation-thought-text">
           <PlainText text={item.text} label="Text" />
         </div>
-      )}
-    </section>
-  );
-}
-
-const MAX_STEPS = 100;
-const STEP_STATES: Record<string, string> = { completed: "done", in_progress: "in progress", pending: "to do" };
-
-function Plan({ item }: { item: Extract<Item, { kind: "plan" }> }) {
-  const [showAll, setShowAll] = useState(false);
-  const done = item.entries.filter((entry) => entry.status === "completed").length;
-  const steps = showAll ? item.entries : item.entries.slice(0, MAX_STEPS);
-  return (
-    <section role="group" className="conversation-plan" aria-label="Plan">
-      <p className="conversation-plan-head">
-        <Icon name="plan" size={16} /> <strong>Plan</strong>
-        <span className="quiet">
-          {done} of {item.entries.length} done
-        </span>
-      </p>
-      <ol>
-        {steps.map((entry, index) => (
-          <li key={index} data-status={entry.status}>
-            <span className="conversation-plan-mark" role="img" aria-label={STEP_STATES[entry.status] ?? entry.status}>
-              {entry.status === "completed" && <Icon name="check" size={12} />}
-            </span>
-            <span>{visibleText(shortLine(entry.content))}</span>
-          </li>
-        ))}
-      </ol>
-      {steps.length < item.entries.length && (
-        <button type="button" className="text-button" onClick={() => setShowAll(true)}>
-          Show all {item.entries.length} steps
-        </button>
       )}
     </section>
   );

@@ -7,11 +7,16 @@ import { followLink, go } from "../../../ui/route";
 import { visibleText } from "../../../ui/visibleText";
 import { diffPath } from "../../diff/diff.logic";
 import { changeCounts } from "../../history/history.logic";
+import { useShowBeside } from "../../workbench/workbenchContext";
+import { TurnRetry } from "./TurnRetry";
 import { type Changes, endingText, type Item } from "./transcript.logic";
 import { useFold, useTranscript } from "./transcriptContext";
 import { hasChanged, turnAction } from "./turnState.logic";
 
 type EndedTurn = Extract<Item, { kind: "ended" }>;
+
+/** Reasons of a turn that did not come to its end. */
+const FAILED: ReadonlySet<string> = new Set(["error", "interrupted"]);
 
 /** How a turn ended, what it used, which files it changed, and the button that undoes it. */
 export function TurnSummary({ item }: { item: EndedTurn }) {
@@ -24,12 +29,14 @@ export function TurnSummary({ item }: { item: EndedTurn }) {
         {!hasChanged(item.changes) && <span>{item.changes === null ? "file changes unknown" : "no file changed"}</span>}
         <span>{item.usage}</span>
       </span>
+      {FAILED.has(item.reason) && <TurnRetry turn={item.turn} />}
     </footer>
   );
 }
 
 function ChangedFiles({ item, changes }: { item: EndedTurn; changes: Changes }) {
   const { session, turnStateOf, onAction } = useTranscript();
+  const show = useShowBeside();
   const [open, toggle] = useFold(item.key);
   const state = turnStateOf(item.turn, changes);
   const action = turnAction(state, session, item.turn, changes);
@@ -53,7 +60,7 @@ function ChangedFiles({ item, changes }: { item: EndedTurn; changes: Changes }) 
             </span>
           )}
         </button>
-        <button type="button" className="small" onClick={() => go(diffPath(points))}>
+        <button type="button" className="small" onClick={() => show(diffPath(points))}>
           Show changes
         </button>
         {action === null ? (
@@ -74,6 +81,7 @@ function ChangedFiles({ item, changes }: { item: EndedTurn; changes: Changes }) 
 const MAX_FILES = 100;
 
 function FileList({ points }: { points: { old: string; new: string } }) {
+  const show = useShowBeside();
   const { value, problem, reload } = useResource<HistoryComparison>(
     `/v1/history/compare?old=${points.old}&new=${points.new}&limit=${MAX_FILES}`,
   );
@@ -93,7 +101,7 @@ function FileList({ points }: { points: { old: string; new: string } }) {
               >
                 {file.word}
               </span>
-              <a className="path" href={to} onClick={(event) => followLink(event, to)}>
+              <a className="path" href={to} onClick={(event) => followLink(event, to, show)}>
                 {visibleText(file.path)}
               </a>
               {(file.added !== null || file.removed !== null) && (

@@ -1,56 +1,23 @@
 import { expect, test } from "vitest";
-import { countChanges, editDiff } from "./editDiff.logic";
+import { editDiffs } from "./editDiff.logic";
 
-const drawn = (before: string, after: string) =>
-  editDiff(before, after).lines.map(
-    (line) =>
-      `${line.kind === "added" ? "+" : line.kind === "removed" ? "-" : line.kind === "hunk" ? "@" : " "}${line.text}`,
-  );
-
-test("an edit in two places has two parts with the lines around them", () => {
-  const lines = Array.from({ length: 20 }, (_, line) => `l${line}`);
-  const changed = lines.map((line, at) => (at === 2 ? "two" : line)).filter((_, at) => at !== 15);
-  expect(drawn(lines.join("\n"), changed.join("\n"))).toEqual([
-    " l0",
-    " l1",
-    "-l2",
-    "+two",
-    " l3",
-    " l4",
-    " l5",
-    "@⋯",
-    " l12",
-    " l13",
-    " l14",
-    "-l15",
-    " l16",
-    " l17",
-    " l18",
-  ]);
+test("the changed lines of an edit are counted", () => {
+  const [edit] = editDiffs([{ old: "a\nb\nc\n", now: "a\nx\ny\nc\n" }], 0);
+  expect(edit).toMatchObject({ added: 2, removed: 1, more: 0 });
 });
 
-test("lines have the numbers of both sides", () => {
-  const { lines } = editDiff("a\nb\nc\n", "a\nx\ny\nc\n");
-  expect(lines.map((line) => [line.old, line.new])).toEqual([
-    [1, 1],
-    [2, null],
-    [null, 2],
-    [null, 3],
-    [3, 4],
-  ]);
-  expect(countChanges(lines)).toEqual({ added: 2, removed: 1 });
-});
-
-test("a new file is all added, an emptied file all removed, an equal file has no changes", () => {
-  expect(drawn("", "a\nb\n")).toEqual(["+a", "+b"]);
-  expect(drawn("a\n", "")).toEqual(["-a"]);
-  expect(drawn("a\n", "a\n")).toEqual([]);
-});
-
-test("a huge edit is fast and is cut", () => {
-  const one = Array.from({ length: 50_000 }, (_, line) => `a${line}`).join("\n");
-  const other = Array.from({ length: 50_000 }, (_, line) => `b${line}`).join("\n");
-  const { lines, more } = editDiff(one, other);
-  expect(lines).toHaveLength(600);
-  expect(more).toBe(99_400);
+test("a huge edit is fast and is cut, and leaves no room for the next", () => {
+  const old = Array.from({ length: 50_000 }, (_, line) => `a${line}`).join("\n");
+  const now = Array.from({ length: 50_000 }, (_, line) => `b${line}`).join("\n");
+  const edits = [
+    { old, now },
+    { old: "a", now: "b" },
+  ];
+  const [first, second] = editDiffs(edits, 0);
+  expect(first?.lines).toHaveLength(600);
+  expect(first).toMatchObject({ more: 99_400, added: 50_000, removed: 50_000 });
+  expect(second?.lines).toHaveLength(0);
+  expect(second?.more).toBe(2);
+  expect(editDiffs(edits, 1).map((edit) => edit.lines.length)).toEqual([5_600, 0]);
+  expect(editDiffs(edits, 20).map((edit) => edit.more)).toEqual([0, 0]);
 });

@@ -21,6 +21,11 @@ test("text is found in every kind of item, in any case", () => {
   expect(findItems(items, "")).toEqual([]);
 });
 
+test("where nothing has the words in a row, items with all of them are found", () => {
+  expect(findItems(items, "dark now")).toEqual([3]);
+  expect(findItems(items, "dark light")).toEqual([]);
+});
+
 test("the search starts with the newest match and goes in a circle", () => {
   expect(stepFrom([0, 1, 3], null, -1)).toBe(3);
   expect(stepFrom([0, 1, 3], 3, -1)).toBe(1);

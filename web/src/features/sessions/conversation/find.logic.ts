@@ -6,6 +6,7 @@ export function searchableText(item: Item): string {
     case "prompt":
     case "message":
     case "thought":
+    case "pictures":
       return item.text;
     case "tool":
       return [
@@ -35,11 +36,19 @@ function lowerCaseText(item: Item): string {
   return words;
 }
 
-/** The indexes of the items that contain the query, in any case. */
+/** The indexes of the items that contain the query, in any case; when there is none, of those with all of its words. */
 export function findItems(items: readonly Item[], query: string): number[] {
   const wanted = query.trim().toLowerCase();
   if (wanted === "") return [];
-  return items.flatMap((item, index) => (lowerCaseText(item).includes(wanted) ? [index] : []));
+  const found = indexesOf(items, [wanted]);
+  return found.length > 0 ? found : indexesOf(items, wanted.split(/\s+/));
+}
+
+function indexesOf(items: readonly Item[], words: readonly string[]): number[] {
+  return items.flatMap((item, index) => {
+    const text = lowerCaseText(item);
+    return words.every((word) => text.includes(word)) ? [index] : [];
+  });
 }
 
 /** The next index from here, in a circle. Without a start it is the last one. */

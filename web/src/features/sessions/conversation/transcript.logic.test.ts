@@ -134,3 +134,18 @@ test("a turn that did not end normally says why", () => {
     "some other",
   ]);
 });
+
+test("the pictures of a tool are items of their own, and one without a place is left out", () => {
+  const data = {
+    text: "A picture of http://localhost:5400/",
+    pictures: [{ place: 1000, mime: "image/jpeg" }, { mime: "x" }],
+  };
+  const [item] = transcriptItems([event(1, "pictures", data, 3)]);
+  expect(item).toEqual({
+    kind: "pictures",
+    key: "pictures 1",
+    turn: 3,
+    text: "A picture of http://localhost:5400/",
+    pictures: [{ place: 1000, mime: "image/jpeg" }],
+  });
+});

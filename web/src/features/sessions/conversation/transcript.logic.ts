@@ -1,4 +1,5 @@
 import type { SessionEvent } from "../../../client/api";
+import { LANGUAGE } from "../../../language/translation";
 import type { Stream } from "./events.logic";
 
 export type ToolPart = { type: "text"; text: string } | { type: "diff"; path: string; old: string; now: string };
@@ -36,6 +37,7 @@ export type Item =
       parts: ToolPart[];
       input: string;
     }
+  | { kind: "pictures"; key: string; turn: number; text: string; pictures: { place: number; mime: string }[] }
   | { kind: "plan"; key: string; entries: { content: string; status: string }[] }
   | { kind: "approval"; key: string; title: string; state: string; answer: string; note: string; isQuestion: boolean }
   | { kind: "ended"; key: string; seq: number; turn: number; reason: string; changes: Changes | null; usage: string }
@@ -57,7 +59,7 @@ export function usageText(given: unknown): string {
   const tokens =
     input === null && output === null
       ? "tokens unknown"
-      : `${(input ?? 0).toLocaleString("en")} tokens in, ${(output ?? 0).toLocaleString("en")} out`;
+      : `${(input ?? 0).toLocaleString(LANGUAGE)} tokens in, ${(output ?? 0).toLocaleString(LANGUAGE)} out`;
   return `${tokens} · ${cost === null ? "cost unknown" : money(cost)}`;
 }
 
@@ -154,6 +156,17 @@ function itemOf({ seq, turn, kind, data }: SessionEvent): Item | null {
         input: inputOf(data["raw_input"], title),
       };
     }
+    case "pictures":
+      return {
+        kind,
+        key: `pictures ${seq}`,
+        turn: inTurn,
+        text: text(data["text"]),
+        pictures: list(data["pictures"]).flatMap((one) => {
+          const place = number(one["place"]);
+          return place === null ? [] : [{ place, mime: text(one["mime"]) }];
+        }),
+      };
     case "plan":
       return {
         kind,
@@ -278,6 +291,8 @@ export function estimateHeight(item: Item): number {
       return 24 + 24 * countDrawnLines(item.text.slice(0, MAX_ESTIMATED));
     case "prompt":
       return 48 + 22 * Math.min(18, Math.floor(item.text.length / 90)) + (item.images.length > 0 ? 112 : 0);
+    case "pictures":
+      return 200;
     case "plan":
       return 40 + 24 * Math.min(100, item.entries.length);
     case "error":

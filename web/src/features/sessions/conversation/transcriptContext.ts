@@ -1,6 +1,6 @@
 import { createContext, useContext } from "react";
 import type { HistoryAction } from "../../history/history.logic";
-import type { Changes } from "./transcript.logic";
+import type { Changes, Item } from "./transcript.logic";
 import type { TurnState } from "./turnState.logic";
 
 /** What the items of a transcript share. */
@@ -10,6 +10,8 @@ export interface TranscriptShared {
   toggled: ReadonlySet<string>;
   toggle: (key: string) => void;
   endedTurns: ReadonlySet<number>;
+  /** The newest prompt of the owner. */
+  lastPrompt: Extract<Item, { kind: "prompt" }> | null;
   turnStateOf: (turn: number, changes: Changes) => TurnState;
   onAction: (action: HistoryAction) => void;
   onRewind: (turn: number) => void;

@@ -1,4 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
+import { useOwnsKey } from "../../../ui/pane";
+import { useRoute } from "../../../ui/route";
 import { findItems, stepFrom } from "./find.logic";
 import type { Item } from "./transcript.logic";
 
@@ -15,11 +17,19 @@ export interface Find {
   close: () => void;
 }
 
-/** Ctrl-F within a session. Pressed again in the field it opens the search of the browser. */
+/** Ctrl-F within a session, also with what the address asks for. Pressed again in the field it opens the search of the browser. */
 export function useFind(items: readonly Item[], scrollTo: (index: number) => void): Find {
+  const ownsKey = useOwnsKey();
   const [open, setOpen] = useState(false);
   const [query, setQuery] = useState("");
   const [key, setKey] = useState<string | null>(null);
+  const asked = useRoute().query.get("find");
+  useEffect(() => {
+    if (asked === null) return;
+    setQuery(asked);
+    setKey(null);
+    setOpen(true);
+  }, [asked]);
   const matches = useMemo(() => (open ? findItems(items, query) : []), [open, items, query]);
   const current = key === null ? -1 : items.findIndex((item) => item.key === key);
 
@@ -27,6 +37,7 @@ export function useFind(items: readonly Item[], scrollTo: (index: number) => voi
     const handleKey = (event: KeyboardEvent) => {
       if (event.key !== "f" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
       if (
+        !ownsKey(event) ||
         document.querySelector("dialog[open]") !== null ||
         (event.target as Element | null)?.closest?.(".conversation-find")
       )
@@ -36,7 +47,7 @@ export function useFind(items: readonly Item[], scrollTo: (index: number) => voi
     };
     window.addEventListener("keydown", handleKey);
     return () => window.removeEventListener("keydown", handleKey);
-  }, []);
+  }, [ownsKey]);
 
   const move = useCallback(
     (among: readonly number[], from: number | null, by: 1 | -1) => {

@@ -2,14 +2,14 @@ import { type ReactNode, useEffect, useRef } from "react";
 import { Icon } from "../../../ui/Icon";
 import { go } from "../../../ui/route";
 import { AddAgent } from "../../agents/AddAgent";
-import { ConnectHelp } from "../../models/ConnectHelp";
 import { useSetup } from "./SetupProvider";
 import type { Setup } from "./setup.logic";
+import { TourButton } from "./TourButton";
 import "./setup.css";
 
 /** The steps before the first session: add an agent and connect a model. */
 export function SetupSteps({ setup }: { setup: Setup }) {
-  const { reload, timesShown } = useSetup();
+  const { reload, timesShown, connectModel } = useSetup();
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => {
     if (timesShown > 0) list.current?.querySelector<HTMLElement>("li:not([data-done]) button")?.focus();
@@ -32,16 +32,17 @@ export function SetupSteps({ setup }: { setup: Setup }) {
             </>
           )}
         </Step>
-        <Step title="Connect a model" done={setup.modelHelp === null} description="Connect a model to start.">
-          {setup.modelHelp !== null && (
+        <Step
+          title="Connect a model"
+          done={!setup.needsModel}
+          description="With a key, with a subscription, or with a model on this machine. Agents never see the key."
+        >
+          {setup.needsModel && (
             <>
-              <button type="button" onClick={() => go("/settings/models")}>
-                <Icon name="key" size={18} /> Open models and keys
+              <button type="button" onClick={connectModel}>
+                <Icon name="key" size={18} /> Connect a model
               </button>
-              <details>
-                <summary>How to connect a model</summary>
-                <ConnectHelp help={setup.modelHelp} />
-              </details>
+              {setup.hasBuiltin && <TourButton />}
             </>
           )}
         </Step>

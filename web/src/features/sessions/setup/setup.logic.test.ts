@@ -10,31 +10,34 @@ const agent = (name: string, more: Partial<AgentInfo> = {}): AgentInfo => ({
   asks: true,
   mode: null,
   may_act_unasked: false,
+  models: [],
+  model: null,
   default: false,
   problem: null,
   ...more,
 });
 const absent = (name: string, more: Partial<AgentInfo> = {}) =>
   agent(name, { installed: false, version: null, problem: `not installed: freehold agents add ${name}`, ...more });
-const none: ModelsState = { models: [], help: "how to", stopped: false };
-const some: ModelsState = { models: [{ name: "local" } as ModelProvider], help: null, stopped: false };
+const none: ModelsState = { models: [], help: "how to", stopped: false, unapplied: null };
+const some: ModelsState = { models: [{ name: "local" } as ModelProvider], help: null, stopped: false, unapplied: null };
 
 test("a new Freehold needs its default agent and a model", () => {
   const setup = setupOf([absent("claude"), absent("builtin", { default: true })], none);
-  expect(setup).toMatchObject({ missingAgent: { name: "builtin" }, modelHelp: "how to", agent: null });
+  expect(setup).toMatchObject({ missingAgent: { name: "builtin" }, needsModel: true, agent: null });
   expect(setup && isSetUp(setup)).toBe(false);
 });
 
 test("with an agent and a model the setup is complete", () => {
   const setup = setupOf([agent("builtin", { default: true })], some);
-  expect(setup).toEqual({ missingAgent: null, modelHelp: null, agent: null });
+  expect(setup).toEqual({ missingAgent: null, needsModel: false, hasBuiltin: true, agent: null });
   expect(setup && isSetUp(setup)).toBe(true);
 });
 
 test("when the default agent is not installed, another one is used", () => {
   expect(setupOf([absent("builtin", { default: true }), agent("codex")], some)).toEqual({
     missingAgent: null,
-    modelHelp: null,
+    needsModel: false,
+    hasBuiltin: false,
     agent: "codex",
   });
 });

@@ -4,8 +4,10 @@ import type { AgentInfo, ModelsState } from "../../../client/api";
 export interface Setup {
   /** The agent to add; null when one is usable. */
   missingAgent: AgentInfo | null;
-  /** How to connect a model; null when one is connected. */
-  modelHelp: string | null;
+  /** Whether no model is connected. */
+  needsModel: boolean;
+  /** Whether Freehold's own agent, which plays the tour, is usable. */
+  hasBuiltin: boolean;
   /** The agent of a new session when none is chosen; null for the default of freehold.toml. */
   agent: string | null;
 }
@@ -17,12 +19,13 @@ export function setupOf(agents: readonly AgentInfo[] | null, models: ModelsState
   const defaultAgent = agents.find((one) => one.default) ?? agents[0] ?? null;
   return {
     missingAgent: usable.length > 0 ? null : defaultAgent,
-    modelHelp: models.models.length > 0 ? null : (models.help ?? ""),
+    needsModel: models.models.length === 0,
+    hasBuiltin: usable.some((one) => one.name === "builtin"),
     agent: defaultAgent?.problem === null ? null : (usable[0]?.name ?? null),
   };
 }
 
-export const isSetUp = (setup: Setup): boolean => setup.missingAgent === null && setup.modelHelp === null;
+export const isSetUp = (setup: Setup): boolean => setup.missingAgent === null && !setup.needsModel;
 
 /** Whether a session can start. An agent of freehold.toml may have a model of its own. */
 export function canStart(setup: Setup, agent: string | null): boolean {

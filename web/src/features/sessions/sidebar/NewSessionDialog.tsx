@@ -4,6 +4,7 @@ import { useResource } from "../../../data/resource";
 import { Dialog } from "../../../ui/Dialog";
 import { Notice } from "../../../ui/Notice";
 import { go } from "../../../ui/route";
+import { useSetup } from "../setup/SetupProvider";
 import { agentChoices } from "./agentChoices.logic";
 import { useNewSession } from "./useNewSession";
 
@@ -18,6 +19,7 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
   const [other, setOther] = useState("");
   const [busy, setBusy] = useState(false);
   const startSession = useNewSession();
+  const { connectModel } = useSetup();
   const choices = agentChoices(agents.value ?? []);
   const chosen = agent ?? choices.find((one) => one.usable)?.name ?? null;
 
@@ -88,10 +90,17 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
             onChange={(event) => setOther(event.target.value)}
           />
         )}
-        {models.value?.help && (
+        {models.value?.models.length === 0 && (
           <p className="quiet small-print">
             No model is connected yet.{" "}
-            <button type="button" className="text-button" onClick={() => go("/settings/models")}>
+            <button
+              type="button"
+              className="text-button"
+              onClick={() => {
+                onClose();
+                connectModel();
+              }}
+            >
               Connect a model
             </button>
           </p>

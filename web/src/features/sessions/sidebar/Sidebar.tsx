@@ -12,7 +12,9 @@ import { PermissionRulesDialog } from "../../approvals/PermissionRulesDialog";
 import { useKillSwitch } from "../../kill-switch/KillSwitchProvider";
 import { disableNotifications, enableNotifications, useNotificationState } from "../../notifications/browserPermission";
 import { useSessionList } from "../../session-list/SessionListProvider";
-import { sessionTitle, statusLabel } from "../../session-list/sessionList.logic";
+import { isUnused, sessionTitle, statusLabel } from "../../session-list/sessionList.logic";
+import { readDraft } from "../composer/draft";
+import { useSetup } from "../setup/SetupProvider";
 import { NewSessionDialog } from "./NewSessionDialog";
 import { SessionMenu } from "./SessionMenu";
 import { StatusChip } from "./StatusChip";
@@ -31,6 +33,7 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
   const search = useSessionSearch(query.trim(), archived);
   const older = useOlderSessions();
   const startSession = useNewSession();
+  const { setup } = useSetup();
   const menu = useSidebarMenu({
     archived,
     onToggleArchive: () => setArchived(!archived),
@@ -39,6 +42,8 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
   const { sessions, problem, reload } = search.active
     ? search
     : { sessions: withOlder(sessionList.value, older.sessions), ...sessionList };
+  // One that was started and left without a word has no row.
+  const shown = sessions?.filter((one) => one.id === chosen || !isUnused(one) || readDraft(one.id).text !== "");
 
   return (
     <aside className="split-list sidebar" aria-label="Sessions">
@@ -46,7 +51,7 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
         <h1>Sessions</h1>
         <ActionMenu label="Sessions menu" entries={menu} />
         <div className="sidebar-new">
-          <button type="button" className="small primary" onClick={() => void startSession()}>
+          <button type="button" className="small primary" disabled={setup === null} onClick={() => void startSession()}>
             <Icon name="plus" size={16} /> New
           </button>
           <button
@@ -77,9 +82,9 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
         </p>
       )}
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {sessions?.length === 0 && <p className="empty split-note">{emptyText(query.trim(), archived)}</p>}
+      {shown?.length === 0 && <p className="empty split-note">{emptyText(query.trim(), archived)}</p>}
       <ul className="sidebar-sessions" onKeyDown={moveFocus}>
-        {sessions?.map((session) => (
+        {shown?.map((session) => (
           <SessionRow key={session.id} session={session} isCurrent={session.id === chosen} now={now} />
         ))}
       </ul>
@@ -138,6 +143,8 @@ function useSidebarMenu({ archived, onToggleArchive, onShowRules }: SidebarMenuO
 function SessionRow({ session, isCurrent, now }: { session: SessionInfo; isCurrent: boolean; now: number }) {
   const at = secondsOf(session.updated);
   const unread = session.unread && !isCurrent;
+  const { agents } = useSetup();
+  const agent = agents?.find((one) => one.name === session.agent);
   const to = sessionPath(session.id);
   return (
     <li data-status={session.status} data-unread={unread || undefined} data-current={isCurrent || undefined}>
@@ -146,7 +153,7 @@ function SessionRow({ session, isCurrent, now }: { session: SessionInfo; isCurre
           {sessionTitle(session)}
         </span>
         <span className="sidebar-facts">
-          {session.agent} · <time title={formatDateTime(at)}>{formatAge(at, now)}</time>
+          <time title={formatDateTime(at)}>{formatAge(at, now)}</time> · {agent?.title ?? session.agent}
         </span>
         <StatusChip session={session} label={statusLabel({ ...session, unread })} />
         {unread && (

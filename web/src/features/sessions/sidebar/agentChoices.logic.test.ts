@@ -10,6 +10,8 @@ const agent = (name: string, more: Partial<AgentInfo> = {}): AgentInfo => ({
   asks: true,
   mode: null,
   may_act_unasked: false,
+  models: [],
+  model: null,
   default: false,
   problem: null,
   ...more,

@@ -1,7 +1,5 @@
-/*
- * Shows push messages of this Freehold. It answers no request, stores nothing and has no key: whoever opens the page
- * from it signs in as always.
- */
+// A part of the service worker: it shows push messages of this Freehold. It has no key: whoever opens the page from a
+// message signs in as always.
 self.addEventListener("push", (event) => {
   let message = { title: "Freehold", body: "Something happened", link: "/", tag: "freehold" };
   try {

@@ -1,6 +1,6 @@
 import { defaultKeymap } from "@codemirror/commands";
 import { syntaxHighlighting } from "@codemirror/language";
-import { getChunks, MergeView } from "@codemirror/merge";
+import { Change, getChunks, MergeView, presentableDiff } from "@codemirror/merge";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { EditorState, type Extension, type Range, StateEffect, StateField } from "@codemirror/state";
 import {
@@ -13,18 +13,46 @@ import {
   WidgetType,
 } from "@codemirror/view";
 import { type Ref, useEffect, useImperativeHandle, useRef } from "react";
-import { languageOf } from "../files/content.logic";
-import { EDITOR_THEME, HIGHLIGHT_STYLE, LANGUAGE_LOADERS } from "../files/languages";
-import type { Comment, CommentedLine } from "./diff.logic";
-import type { ChangeStepper } from "./UnifiedDiff";
+import { languageOf } from "./content.logic";
+import { EDITOR_THEME, HIGHLIGHT_STYLE, LANGUAGE_LOADERS } from "./languages";
+import { squeeze, unsqueeze } from "./squeeze.logic";
+import "./files.css";
+
+/** A line of one of the two versions. */
+export interface CommentedLine {
+  path: string;
+  side: "old" | "new";
+  line: number;
+  quote: string;
+}
+
+export interface Comment extends CommentedLine {
+  text: string;
+}
+
+export interface ChangeStepper {
+  /** Goes to the next change in a direction. False when there is none. */
+  step: (direction: 1 | -1) => boolean;
+}
 
 interface SideBySideProps {
   path: string;
+  ignoresSpace: boolean;
   before: string;
   after: string;
   comments: readonly Comment[];
   onComment: (line: CommentedLine) => void;
   ref: Ref<ChangeStepper>;
+}
+
+const LIMITS = { scanLimit: 500, timeout: 150 };
+
+/** What changed, but for white space within lines. */
+function diffOfWords(before: string, after: string): readonly Change[] {
+  const [a, b] = [squeeze(before), squeeze(after)];
+  return presentableDiff(a.text, b.text, LIMITS).map(
+    ({ fromA, toA, fromB, toB }) => new Change(...unsqueeze(a, fromA, toA), ...unsqueeze(b, fromB, toB)),
+  );
 }
 
 const setComments = StateEffect.define<readonly Comment[]>();
@@ -41,12 +69,12 @@ class CommentWidget extends WidgetType {
   }
   override toDOM(): HTMLElement {
     const made = document.createElement("button");
-    made.className = "diff-comment";
+    made.className = "files-comment";
     made.textContent = this.comment.text;
     made.addEventListener("click", () => this.open(this.comment));
     // The editor measures heights without margins, so the space is padding of a box around it.
     const around = document.createElement("div");
-    around.className = "diff-comment-place";
+    around.className = "files-comment-place";
     around.append(made);
     return around;
   }
@@ -62,8 +90,9 @@ const MERGE_THEME = EditorView.theme({
   ".cm-lineNumbers .cm-gutterElement:hover": { color: "var(--leaf)", textDecoration: "underline" },
   "&.cm-merge-a .cm-changedLine, &.cm-merge-a .cm-deletedLine": { backgroundColor: "var(--alarm-wash)" },
   "&.cm-merge-b .cm-changedLine, &.cm-merge-b .cm-insertedLine": { backgroundColor: "var(--leaf-wash)" },
-  "&.cm-merge-a .cm-changedText": { background: "color-mix(in srgb, var(--alarm) 26%, transparent)" },
-  "&.cm-merge-b .cm-changedText": { background: "color-mix(in srgb, var(--leaf) 26%, transparent)" },
+  // What changed within a line is underlined: a darker colour behind it would leave too little contrast.
+  "&.cm-merge-a .cm-changedText": { background: "none", boxShadow: "inset 0 -2px var(--alarm)" },
+  "&.cm-merge-b .cm-changedText": { background: "none", boxShadow: "inset 0 -2px var(--leaf)" },
   ".cm-collapsedLines": {
     background: "var(--sunk)",
     color: "var(--quiet)",
@@ -71,8 +100,8 @@ const MERGE_THEME = EditorView.theme({
     cursor: "pointer",
   },
   ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: "none" },
-  ".diff-comment-place": { padding: "0.25rem 0.5rem" },
-  ".diff-comment": {
+  ".files-comment-place": { padding: "0.25rem 0.5rem" },
+  ".files-comment": {
     display: "block",
     font: "0.875rem/1.45 system-ui, sans-serif",
     whiteSpace: "pre-wrap",
@@ -88,7 +117,7 @@ const MERGE_THEME = EditorView.theme({
 });
 
 /** Both versions beside each other. They are in a shadow root because of the content policy (see CodeEditor). */
-export default function SideBySide({ path, before, after, comments, onComment, ref }: SideBySideProps) {
+export default function SideBySide({ path, ignoresSpace, before, after, comments, onComment, ref }: SideBySideProps) {
   const host = useRef<HTMLDivElement>(null);
   const merge = useRef<MergeView | null>(null);
   const latest = useRef({ comments, onComment });
@@ -137,7 +166,7 @@ export default function SideBySide({ path, before, after, comments, onComment, r
       a: { doc: before, extensions: side("old") },
       b: { doc: after, extensions: side("new") },
       collapseUnchanged: { margin: 3, minSize: 6 },
-      diffConfig: { scanLimit: 500, timeout: 150 },
+      diffConfig: ignoresSpace ? { override: diffOfWords } : LIMITS,
     });
     // Added last, so that it overrides the sheets of the editors.
     root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
@@ -156,7 +185,7 @@ export default function SideBySide({ path, before, after, comments, onComment, r
       root.adoptedStyleSheets = root.adoptedStyleSheets.filter((one) => one !== sheet);
       merge.current = null;
     };
-  }, [path, before, after]);
+  }, [path, ignoresSpace, before, after]);
 
   useEffect(() => {
     if (merge.current !== null) showComments(merge.current, comments);
@@ -181,7 +210,7 @@ export default function SideBySide({ path, before, after, comments, onComment, r
     [],
   );
 
-  return <div ref={host} className="diff-side-by-side" data-keys="diff" />;
+  return <div ref={host} className="files-side-by-side" data-keys="diff" />;
 }
 
 function showComments(merge: MergeView, comments: readonly Comment[]) {
