@@ -14,35 +14,37 @@ import click
 from tools.generated import GENERATED
 
 ROOT = Path(__file__).resolve().parent.parent
+Generated = Mapping[str, Callable[[], str]]
 
 
-def drifted(root: Path, generated: Mapping[str, Callable[[], str]]) -> list[str]:
-    """The files whose text does not match the sources."""
-    return [name for name, make in generated.items() if _read(root / name) != make()]
+def find_drifted(root: Path, generated: Generated) -> dict[str, str]:
+    """The files that do not match the sources, each with the text that it should have."""
+    made = {name: make() for name, make in generated.items()}
+    return {name: text for name, text in made.items() if _read(root / name) != text}
 
 
-def write(root: Path, generated: Mapping[str, Callable[[], str]]) -> list[str]:
+def write(root: Path, generated: Generated) -> list[str]:
     """Write the files that do not match, and return their names."""
-    changed = drifted(root, generated)
-    for name in changed:
+    changed = find_drifted(root, generated)
+    for name, text in changed.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(generated[name]())
-    return changed
+        path.write_text(text)
+    return list(changed)
 
 
 def _read(path: Path) -> str | None:
     return path.read_text() if path.exists() else None
 
 
-def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+def main(arguments: list[str] | None = None, root: Path = ROOT, generated: Generated = GENERATED) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file does not match")
     if not parser.parse_args(arguments).check:
-        for name in write(root, GENERATED):
+        for name in write(root, generated):
             click.echo(f"wrote {name}")
         return 0
-    changed = drifted(root, GENERATED)
+    changed = find_drifted(root, generated)
     for name in changed:
         click.echo(f"{name} does not match the sources", err=True)
     if changed:

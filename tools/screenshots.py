@@ -1,10 +1,12 @@
 """`python -m tools.screenshots [PAGE…]`: draws every page of the control center into docs/images, in both sizes and themes.
 
-The pictures show the contents of `tests/support/example_freehold.py`.
+The pictures show the contents of `tests/support/example_freehold.py`. `contents.json` has the headings and buttons that
+they show; `tests/e2e/test_pictures.py` compares these with the pages of today.
 """
 
 import argparse
 import asyncio
+import json
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -25,6 +27,13 @@ APP = """<!doctype html><meta name=viewport content="width=device-width"><title>
 main{text-align:center;padding:2rem}h1{font-size:2.5rem;margin:0}button{font:inherit;padding:.6rem 1.4rem;border:0;
 border-radius:99px;background:#8fd0b5;color:#10211a}</style><main><h1>Hello from the computer</h1>
 <p>A small shop, and it is dark now.</p><button>Look around</button></main>"""
+
+CONTENTS = IMAGES / "contents.json"
+# Without what differs from one Freehold to the next, such as a number.
+READ_CONTENTS = """() => [...new Set([...document.querySelectorAll('main :is(h1, h2, button)')]
+  .filter((one) => one.checkVisibility())
+  .map((one) => (one.getAttribute('aria-label') ?? one.textContent).trim())
+  .filter((name) => name !== '' && !/\\d/.test(name)))]"""
 
 Draw = Callable[[Page, RunningFreehold], Awaitable[None]]
 
@@ -158,19 +167,46 @@ async def _run_agents(freehold: RunningFreehold) -> None:
 
 
 async def _draw_all(browser: Browser, freehold: RunningFreehold, names: list[str], images: Path) -> None:
+    contents: dict[str, list[str]] = {}
     for size in SIZES:
         for theme in THEMES:
             page = await _open_page(browser, freehold, size, theme, images)
             for name in names:
-                path, ready = PAGES[name]
-                await page.goto(f"{freehold.url}{path}")
-                await page.get_by_text("Live", exact=True).wait_for(state="attached")
-                await ready(page, freehold)
-                await page.wait_for_load_state("networkidle")
+                await _show(page, freehold, name)
                 await page.screenshot(path=images / f"{name}-{size}-{theme}.png")
-            for terminal in await freehold.call("GET", "/v1/terminals"):
-                await freehold.http.delete(f"/v1/terminals/{terminal['id']}")
+                if size == "desktop":
+                    contents[name] = await page.evaluate(READ_CONTENTS)
+            await _end_terminals(freehold)
             await page.context.close()
+    file = images / CONTENTS.name
+    stored = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(stored | contents, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+async def _show(page: Page, freehold: RunningFreehold, name: str) -> None:
+    path, ready = PAGES[name]
+    await page.goto(f"{freehold.url}{path}")
+    await page.get_by_text("Live", exact=True).wait_for(state="attached")
+    await ready(page, freehold)
+    await page.wait_for_load_state("networkidle")
+
+
+async def _end_terminals(freehold: RunningFreehold) -> None:
+    for terminal in await freehold.call("GET", "/v1/terminals"):
+        await freehold.http.delete(f"/v1/terminals/{terminal['id']}")
+
+
+async def read_contents(names: list[str]) -> dict[str, list[str]]:
+    """The headings and buttons of these pages, as they are now."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with run_example_freehold(Path(folder)) as freehold, run_browser() as browser:
+            await _answer_requests(freehold)
+            page = await _open_page(browser, freehold, "desktop", "light", Path(folder))
+            found: dict[str, list[str]] = {}
+            for name in names:
+                await _show(page, freehold, name)
+                found[name] = await page.evaluate(READ_CONTENTS)
+            return found
 
 
 async def draw(names: list[str], images: Path = IMAGES) -> None:

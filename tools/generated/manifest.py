@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic.fields import FieldInfo
 
 from freehold.manifest.checks import RESERVED, RETIRED, load_checks
-from freehold.manifest.environment import NAMED_VARIABLES, PREFIX, PROVIDER_VARIABLES
-from freehold.manifest.exceptions import EXCEPTIONAL
+from freehold.manifest.environment import NAMED_VARIABLES, PREFIX
+from freehold.manifest.exceptions import list_exceptional
 from freehold.manifest.problem import show_key
 from freehold.manifest.sections.slots import SlotSection, SlotsSection
 from freehold.manifest.shape import ROOT, KeyShape, read_kind, show_default, step_into, to_toml
@@ -26,6 +26,10 @@ Sizes are bytes or `"512MiB"`, `"4GiB"` (`kB`, `MB`, `GB` are powers of 1000). D
 `"10m"`, `"24h"`, `"7d"`. A command is a list, or a string that is split into words like in a shell; no shell is run.
 The manifest never contains API keys: `env:NAME` refers to a variable in the environment of Freehold, and `secret:name` to a
 secret in the vault.
+
+`[models]`, `[budget]`, `[agents]` and `[egress]` are applied within a second of saving; other sections need a restart. Where the
+file cannot be written, or says `# freehold: generated` in its first lines, changes of these sections that are made in the page or on the
+command line are in `freehold.overlay.toml` beside it, which wins over it.
 """
 
 _TYPES: Mapping[object, str] = {
@@ -107,10 +111,6 @@ def _variables() -> Iterator[str]:
     yield "They win over the file. Empty variables are ignored.\n"
     rows = [(f"`{name}`", f"`{show_key(path)}`") for name, path in NAMED_VARIABLES.items()]
     rows += [
-        (f"`{name}`", f'adds `[models.{kind}]` with `key = "env:{name}"`, unless it already has a key')
-        for name, kind in PROVIDER_VARIABLES.items()
-    ]
-    rows += [
         ("`FREEHOLD_HOME`", "the folder of the Freehold to use, like `--home`"),
         (f"`{PREFIX}<SECTION>_<KEY>`", "any key: `FREEHOLD_GATEWAY_PORT=3001`, `FREEHOLD_COMPUTER_LIMITS_MEMORY=2GiB`"),
     ]
@@ -121,7 +121,7 @@ def _variables() -> Iterator[str]:
 
 def _exceptions() -> Iterator[str]:
     yield "These settings weaken the protection. They are refused without `[security.exceptions.<feature>]` and a reason.\n"
-    yield from _rows(("feature", "risk"), [(f"`{name}`", feature.why) for name, feature in EXCEPTIONAL.items()])
+    yield from _rows(("feature", "risk"), [(f"`{name}`", feature.why) for name, feature in list_exceptional().items()])
 
 
 def _codes() -> Iterator[str]:
