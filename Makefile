@@ -3,6 +3,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
+# Every test that starts Freehold would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -10,34 +12,49 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .cache/stamps
 STATIC := src/freehold/gateway/static
-WEB_SOURCES := $(shell find web clients -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
+WEB_SOURCES := $(shell find web clients docs -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 
-.PHONY: help up test attack soak check format bench web lock generated system system-test clean
+.PHONY: help up test test-programs test-web attack soak check check-types check-python check-web format bench web dist deb lock generated system system-test clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## install what is missing and run Freehold
+	@$(BIN)/freehold agents add builtin --if-new || echo "Continuing without an agent. To add it later: freehold agents add builtin"
 	@$(BIN)/freehold starter --if-new || echo "Continuing without a first project. To create it later: freehold starter"
 	@exec $(BIN)/freehold up
 
-test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm check ## run everything that CI runs
+# Two at a time: most of them keep one core busy, or wait for a download.
+test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## run everything that CI runs
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check test-programs test-web
+	$(BIN)/pytest -n auto
+
+test-programs: $(STAMPS)/dev
 	@tools/install-pds >/dev/null
 	@tools/install-solid >/dev/null
 	@tools/install-synapse >/dev/null
+	@tools/install-code-server >/dev/null
 	@tools/install-test-agents >/dev/null
+	@tools/install-quadlet >/dev/null || echo "The tests that start units of podman are skipped"
 	@tools/install-vm-system >/dev/null || echo "The tests that need QEMU 10 are skipped"
-	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
-	$(BIN)/pytest -n auto
 
-check: $(STAMPS)/dev $(STAMPS)/web ## check format, lint, types, import rules, names, locks, generated files
+test-web: $(STAMPS)/web
+	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
+
+check: check-types check-python check-web ## check format, lint, types, import rules, names, locks, generated files
+
+check-types: $(STAMPS)/dev
+	$(BIN)/mypy
+
+check-python: $(STAMPS)/dev
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/ruff check src tests bench examples tools
-	$(BIN)/mypy
 	PYTHONPATH=. $(BIN)/lint-imports
 	$(BIN)/python -m tools.names
 	$(BIN)/python -m tools.audit
 	$(BIN)/python -m tools.generate --check
+
+check-web: $(STAMPS)/web
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web run check --silent
 
 format: $(STAMPS)/dev ## format the sources and fix lint errors
@@ -62,6 +79,12 @@ lock: ## update the lock files (needs uv)
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 tests/channels/synapse/requirements.in -o tests/channels/synapse/requirements.lock
 
 web: $(STAMPS)/web ## build the control center
+
+dist: $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## build the wheel and the source archive into dist/, the same bytes each time
+	$(BIN)/python -m hatchling build -d dist
+
+deb: dist ## build a Debian package into dist/, with everything that Freehold needs
+	$(BIN)/python -m tools.deb dist/freehold-*.whl -d dist
 
 $(STAMPS)/addon: src/freehold/guest/isolates/fork.c tools/build-addon
 	@mkdir -p $(STAMPS)

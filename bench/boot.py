@@ -89,6 +89,21 @@ class Home:
         found = {program.name: (program.memory or 0) / 1e6 for program in status.programs}
         return found | {"keeper": (status.keeper.memory or 0) / 1e6}
 
+    def resident_together(self) -> float:
+        """Megabytes of keeper and gateway. What both have of one file, such as a library, is in memory once."""
+        status = call_keeper(self.home, GetKeeperStatus())
+        pids = [status.keeper.pid, *(one.pid for one in status.programs if one.name == "gateway" and one.pid)]
+        shared: dict[str, int] = {}
+        own = 0
+        for pid in pids:
+            files: dict[str, int] = {}
+            for name, resident, anonymous in _read_mappings(pid):
+                own += anonymous
+                files[name] = files.get(name, 0) + resident - anonymous
+            for name, size in files.items():
+                shared[name] = max(shared.get(name, 0), size)
+        return (own + sum(shared.values())) * 1024 / 1e6
+
     def slowest_answer(self) -> float:
         """The longest that the keeper took to answer while it took a snapshot of many files, in milliseconds."""
         make_files(self.home.workspace / "many", FILES)
@@ -100,6 +115,19 @@ class Home:
             slowest = max(slowest, _seconds(lambda: _get(self.ports[1], "/livez")))
         working.join()
         return slowest * 1000
+
+
+def _read_mappings(pid: int) -> Iterator[tuple[str, int, int]]:
+    """Of each mapping: the file, and how many kilobytes are in memory, of all and of those that are not of the file."""
+    name, resident = "", 0
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key == "Rss":
+            resident = int(value.split()[0])
+        elif key == "Anonymous":
+            yield name, resident, int(value.split()[0])
+        elif "-" in key.split(" ")[0]:
+            name = line.split(maxsplit=5)[5] if len(line.split()) > 5 else ""
 
 
 def make_files(folder: Path, count: int) -> None:
@@ -185,9 +213,10 @@ def measure(quick: bool) -> Iterable[Figure]:
             keeper, gateway = resident["keeper"], resident["gateway"]
             yield Figure("keeper, idle", keeper, "MB", "bare uvicorn", memory, "< 45 MB", keeper < 45)
             yield Figure("gateway, idle", gateway, "MB", "bare uvicorn", memory, "< 60 MB", gateway < 60)
-            both = keeper + gateway
+            both = last.resident_together()
+            aim = "≤ 100 MB"
             yield Figure(
-                "keeper and gateway, idle", both, "MB", "two bare uvicorns", 2 * memory, "≤ 100 MB", both <= 100
+                "keeper and gateway, idle together", both, "MB", "each for itself", keeper + gateway, aim, both <= 100
             )
             first, second = (_seconds(lambda: _get(last.ports[0], "/ready")) * 1000 for _ in range(2))
             yield Figure("first request, which loads the routes", first, "ms", "the second", second)

@@ -7,11 +7,28 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
-from tests.support.hooks import pytest_configure, pytest_timeout_set_timer, pytest_unconfigure
+from tests.support.fleet import RunningFleet, shared_fleet
+from tests.support.hooks import (
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_runtest_setup,
+    pytest_runtest_teardown,
+    pytest_timeout_set_timer,
+    pytest_unconfigure,
+    pytest_xdist_make_scheduler,
+)
 from tests.support.processes import find_descendants
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run_freehold
 
-__all__ = ["pytest_configure", "pytest_timeout_set_timer", "pytest_unconfigure"]
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_runtest_setup",
+    "pytest_runtest_teardown",
+    "pytest_timeout_set_timer",
+    "pytest_unconfigure",
+    "pytest_xdist_make_scheduler",
+]
 LEAK_DEADLINE = 30.0
 
 
@@ -49,3 +66,10 @@ async def freehold(
     options = getattr(request.module, "FREEHOLD", FreeholdOptions())
     async with run_freehold(tmp_path_factory.mktemp("freehold"), options) as freehold:
         yield freehold
+
+
+@pytest.fixture(scope="module")
+def fleet() -> RunningFleet:
+    """The fleet of the group that the test belongs to (`tests/support/distribution.py`)."""
+    assert shared_fleet.running is not None, "the file is not in the group `fleet`"
+    return shared_fleet.running

@@ -20,6 +20,7 @@ PASSED_ON = {
     "client/topic_protocol.py",
     "client/problems.py",
     "computer/library/reply.py",
+    "fleet/wire.py",
     "keeper/client.py",
     "keeper/plan_reader.py",
     "keeper/wire.py",
@@ -34,16 +35,21 @@ def trees() -> dict[str, ast.Module]:
 
 
 @cache
+def nodes() -> dict[str, list[ast.Call | ast.ClassDef]]:
+    """Every call and every class of each file. To walk all of them takes seconds, and so it is done once."""
+    return {
+        path: [node for node in ast.walk(tree) if isinstance(node, ast.Call | ast.ClassDef)]
+        for path, tree in trees().items()
+    }
+
+
+@cache
 def error_classes() -> frozenset[str]:
     """FreeholdError and every class below it."""
+    classes = [node for found in nodes().values() for node in found if isinstance(node, ast.ClassDef)]
     known = {"FreeholdError"}
     while True:
-        below = {
-            node.name
-            for tree in trees().values()
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ClassDef) and any(name_of(base) in known for base in node.bases)
-        }
+        below = {node.name for node in classes if any(name_of(base) in known for base in node.bases)}
         if below <= known:
             return frozenset(known - OWN_KIND)
         known |= below
@@ -64,8 +70,8 @@ def constants_of(tree: ast.Module) -> dict[str, str]:
 
 def takes_code(name: str) -> bool:
     """Whether the class takes a code as its first argument, as FreeholdError does."""
-    for tree in trees().values():
-        for node in ast.walk(tree):
+    for found in nodes().values():
+        for node in found:
             if isinstance(node, ast.ClassDef) and node.name == name:
                 inits = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
                 return not inits or inits[0].args.args[1].arg == "code"
@@ -77,7 +83,7 @@ def written_codes() -> Iterator[tuple[str, str | None, bool]]:
     classes = {name for name in error_classes() if takes_code(name)}
     for path, tree in trees().items():
         constants = constants_of(tree)
-        for node in ast.walk(tree):
+        for node in nodes()[path]:
             if not isinstance(node, ast.Call):
                 continue
             is_super = name_of(node.func) == "__init__" and any(
@@ -111,8 +117,8 @@ def test_a_code_that_is_no_literal_is_made_only_where_codes_are_passed_on() -> N
 def test_codes_that_are_passed_as_an_argument_have_a_kind() -> None:
     passed = {
         keyword.value.value
-        for tree in trees().values()
-        for node in ast.walk(tree)
+        for found in nodes().values()
+        for node in found
         if isinstance(node, ast.Call)
         for keyword in node.keywords
         if keyword.arg == "code" and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)

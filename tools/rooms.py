@@ -17,11 +17,14 @@ PACKAGE = "freehold"
 SHARED_MODULES = (
     "freehold",
     "freehold.connection_slots",
+    "freehold.installed_version",
     "freehold.errors",
     "freehold.home",
     "freehold.private_file",
     "freehold.strict_json",
+    "freehold.tls_trust",
     "freehold.system_folders",
+    "freehold.system_packages",
     "freehold.typed_call",
 )
 """Belong to no room. Every room may import them, unless it imports nothing at all."""

@@ -60,7 +60,7 @@ _TABLE = (
         400,
         "Correct the value and try again",
         """address address-refused allow-all bad-address bad-budget bad-choice bad-endpoint bad-file bad-folder
-        bad-key bad-kind bad-limit bad-message bad-name bad-owner bad-params bad-path bad-pattern bad-request bad-socket
+        bad-key bad-kind bad-limit bad-message bad-name bad-owner bad-params bad-path bad-pattern bad-request bad-sign-in bad-socket
         bad-transport bad-value bad-who cannot-edit dangerous-folder empty expectation handle is-a-folder isolate-refused malformed
         mount-missing mount-refused name name-too-long no-option not-a-folder not-empty not-json not-tls odd-name owner port
         protocol public-url range scope too-deep too-many-links unknown-backend unknown-field unknown-image unknown-kind use-connect
@@ -77,7 +77,7 @@ _TABLE = (
         "not-signed-in",
         401,
         "Open /sign-in in a browser, or send an API token",
-        "bad-credentials bad-placeholder no-token",
+        "bad-credentials bad-placeholder bad-signature clock-skew no-token replayed unsigned",
     ),
     _kind(
         "permission",
@@ -90,7 +90,7 @@ _TABLE = (
         "not-found",
         404,
         "Check the name or number and try again",
-        """handle-unknown missing no-component no-context no-file no-folder no-module no-owner no-package no-program no-request no-rule no-session
+        """handle-unknown missing no-component no-context no-device no-element no-file no-folder no-module no-owner no-package no-program no-request no-rule no-session
         no-such-entry no-such-method no-such-page no-such-program no-terminal not-temporary unknown unknown-method unknown-path
         unknown-topic""",
     ),
@@ -99,13 +99,13 @@ _TABLE = (
         "conflict",
         409,
         "Look at the current state and try again",
-        """already-running asked cancelled changed claimed conflicts context-ended disabled exists folder-in-use handle-ambiguous history.empty
-        interrupted limit no-address no-answer no-embeddings no-history no-images no-key no-model name-taken none-configured not-built
-        not-installed not-offered nothing-interrupted nothing-to-install nothing-to-redo nothing-to-undo other-address
-        other-agent read-only session-ended still-running stopped stopping unfinished""",
+        """already-running asked backup.off cancelled changed claimed conflicts context-ended disabled drifted exists folder-in-use handle-ambiguous
+        history.empty interrupted key-needed limit name-taken no-address no-answer no-embeddings no-history no-images no-key no-model
+        none-configured not-built not-done browser.not-open browser.not-read browser.not-started not-installed not-offered nothing-interrupted nothing-to-install nothing-to-redo session.not-running
+        nothing-to-undo only-one other-address other-agent read-only session-ended signed-out still-running stopped stopping unfinished""",
     ),
     _kind("too-slow", 408, "Try again", ""),
-    _kind("expired", 410, "Start again", "link-expired"),
+    _kind("expired", 410, "Start again", "code-expired evicted link-expired"),
     _kind("precondition", 412, "Read it again, and decide which version to keep", ""),
     _kind("too-large", 413, "Send less at once", "answer-too-long too-big too-long"),
     _kind("address-too-long", 414, "Send long values in the body of a request", ""),
@@ -132,14 +132,14 @@ _TABLE = (
         "unsupported",
         501,
         "Install a version that supports this",
-        "no-client no-fuse no-guest no-isolates no-node no-otel no-python no-wasmtime no-weights version wrong-version",
+        "no-client no-devices no-fuse no-guest no-isolates no-node no-otel no-python no-wasmtime no-weights version wrong-version",
     ),
     _kind(
         "upstream",
         502,
         "Try again; if it fails again, check the other side",
-        """bad-answer bad-embedding bad-reply bad-response code-failed command-failed cut-off cut-short embedding-refused
-        install-failed lost nonsense odd-answer tls""",
+        """browser.not-opened bad-answer bad-embedding bad-reply bad-response code-failed command-failed cut-off cut-short embedding-refused install-failed lost
+        no-text nonsense not-fetched odd-answer tls""",
     ),
     _kind(
         "unavailable",

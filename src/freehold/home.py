@@ -63,6 +63,15 @@ class Home:
         return self.root / "images"
 
     @property
+    def skills(self) -> Path:
+        """Every version of a skill that is used. The computer sees it read-only."""
+        return self.root / "skills"
+
+    @property
+    def skill_lock(self) -> Path:
+        return self.root / "skills.lock"
+
+    @property
     def mounts(self) -> Path:
         """The unpacked files of mounts that are archives or commits."""
         return self.root / "mounts"
@@ -110,6 +119,11 @@ class Home:
     def copies(self) -> Path:
         """Working copies of folders, each with the files of one run. See `history.working_copy`."""
         return self.root / "copies"
+
+    @property
+    def kept_homes(self) -> Path:
+        """The homes of computers beside `main` that stay when such a computer has ended: profiles of browsers."""
+        return self.root / "kept-homes"
 
     def computer_socket(self, name: str = MAIN_COMPUTER) -> Path:
         """The socket at which the guest of this computer is reached."""

@@ -9,9 +9,13 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+EpochSeconds = Annotated[float, "seconds since 1970"]
+EpochNanoseconds = Annotated[int, "nanoseconds since 1970"]
+IsoTime = Annotated[str, "ISO 8601, UTC"]
+"""A moment as text, as in `2026-11-16T05:30:00.125Z`. What `--json` prints has every moment in this form."""
 Decoder = Callable[[object, str], Any]
 MAX_DEPTH = 64
 """How deep a value of type `object` may be nested."""

@@ -8,6 +8,7 @@
 Requests and replies are decoded strictly on both sides: see `freehold.strict_json`.
 """
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from freehold.errors import FreeholdError
@@ -30,6 +31,11 @@ class TypedStream(Generic[Item_co]):
     """One request with any number of replies, each of the same type."""
 
     method: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class NoResult:
+    """The call succeeded and has nothing to report."""
 
 
 AnyRequest = TypedCall[Any] | TypedStream[Any]

@@ -5,6 +5,7 @@ import base64
 from contextlib import aclosing
 
 import pytest
+from tests.computer.isolates.test_python import FRAME
 from tests.computer.isolates.wasm_modules import COUNTER, HELLO
 from tests.support.condition import DEADLINE, until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
@@ -71,6 +72,32 @@ async def test_the_synchronous_client_runs_code_with_files(freehold: RunningFree
             return home.code.execute("python", "open('a').read()", inputs={"a": b"text"}).items[0].text
 
     assert await asyncio.to_thread(script) == '"text"'
+
+
+async def test_the_client_evaluates_to_json_bytes_and_tables_and_raises_when_the_code_fails(
+    freehold: RunningFreehold,
+) -> None:
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        assert await home.code.evaluate("python", "{'x': [1, None]}") == {"x": [1, None]}
+        assert await home.code.evaluate("python", "open('a', 'rb').read()", inputs={"a": b"\x00\xff"}) == b"\x00\xff"
+        table = await home.code.evaluate("python", FRAME)
+        assert (table["columns"], table["rows"][0]) == (["name", "size"], ["a", 1])
+        assert await home.code.evaluate("python", "x = 1") is None
+        context = await home.code.create_context("python")
+        await home.code.execute_in(context.id, "x = 40")
+        assert await home.code.evaluate_in(context.id, "x + 2") == 42
+        with pytest.raises(FreeholdError, match="NameError") as unknown:
+            await home.code.evaluate_in(context.id, "y")
+        with pytest.raises(FreeholdError, match="exit code 3") as left:
+            await home.code.evaluate("python", "exit(3)")
+        with pytest.raises(FreeholdError, match="wall_time") as slow:
+            await home.code.evaluate("python", "while True: pass", limits={"wall_time": 0.2})
+        await home.code.delete_context(context.id)
+    assert [one.value.code for one in (unknown, left, slow)] == [
+        "computer.code-failed",
+        "computer.code-failed",
+        "computer.limit",
+    ]
 
 
 async def test_a_file_of_the_computer_runs_by_the_api(freehold: RunningFreehold) -> None:

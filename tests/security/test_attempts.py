@@ -4,8 +4,9 @@ import subprocess
 
 import pytest
 
-from freehold.computer.escapes import BOMBS, ESCAPES, Bait, try_bomb, try_escape
+from freehold.computer.escapes import BOMBS, ESCAPES, Bait, EscapeAttempt, try_bomb, try_escape, try_escapes
 from freehold.computer.escapes.escape import build_command, judge_escape
+from freehold.computer.escapes.series import try_series
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.process_list import EndedSessions
 from freehold.computer.walls import disk_guard
@@ -77,3 +78,43 @@ async def test_a_bomb_notices_that_what_it_hides_is_not_counted(
     bomb = next(bomb for bomb in BOMBS if bomb.name == name)
     verdict = await try_bomb(bomb, bait, bystander)
     assert verdict.outcome == "escaped", verdict.seen
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_each_attempt_of_a_series_is_judged_by_itself(bait: Bait, computer: Computer) -> None:
+    """One that gets through, hangs, fails or leaves a process behind changes nothing for the next."""
+    programs = {
+        "through": "escaped('a wall is missing')",
+        "next": "assert reasons == [] and os.listdir('/proc/self/fd') in (['0', '1', '2', '3'], ['0', '1', '2'])\nrefused('x')",
+        "hangs": "time.sleep(600)",
+        "fails": "raise ValueError('broken')",
+        "leaves": "os.fork() or time.sleep(600)",
+        "quiet": "os._exit(0)",
+        "last": "refused('y')",
+    }
+    attempts = [EscapeAttempt(name, "a claim", program) for name, program in programs.items()]
+    seen = {one.name: (one.outcome, one.seen) async for one in try_series(attempts, bait, computer, 2.0)}
+    assert seen == {
+        "through": ("escaped", "a wall is missing"),
+        "next": ("refused", "x"),
+        "hangs": ("unclear", "exit -9: "),
+        "fails": ("unclear", "exit 1: ValueError: broken"),
+        "leaves": ("refused", "there was nothing to try"),
+        "quiet": ("unclear", "exit 0: "),
+        "last": ("refused", "y"),
+    }
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    "program",
+    [
+        "os.kill(os.getppid(), signal.SIGKILL)",
+        "open(f'/proc/{os.getppid()}/fd/1', 'w').write('{\"exit\": 0}\\n' * 3)\nos.kill(os.getppid(), signal.SIGKILL)",
+    ],
+    ids=["killed", "replaced"],
+)
+async def test_an_attempt_that_ends_the_series_is_no_refusal(program: str, bait: Bait, computer: Computer) -> None:
+    attempts = [EscapeAttempt(name, "a claim", program) for name in ("one", "two", "three")]
+    verdicts = [verdict async for verdict in try_escapes(attempts, bait, computer)]
+    assert [(one.name, one.outcome) for one in verdicts] == [(one.name, "unclear") for one in attempts]

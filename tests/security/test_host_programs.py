@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from freehold.computer.contract.conventions import HOST_COMMANDS
 from freehold.computer.library.process_list import read_ended_sessions
 from freehold.gateway.preview.listeners import PortListener, PortMonitor
 from freehold.gateway.topics import Topic
+from freehold.git.command import GROUP
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -67,10 +69,11 @@ async def test_the_list_of_ports_runs_no_program_that_an_agent_left(computer: Co
     assert report.startswith("No process of an agent runs any more (")
 
 
-async def test_what_the_host_runs_for_itself_ends_with_the_agents(computer: Computer) -> None:
+@pytest.mark.parametrize("group", [HOST_COMMANDS, GROUP])
+async def test_what_the_host_runs_for_itself_ends_with_the_agents(computer: Computer, group: str) -> None:
     """Should a program that the host runs be made to leave something behind, a stop ends it."""
     left = "(setsid /bin/sleep 999 < /dev/null > /dev/null 2>&1 &)"
-    (await computer.run(["/bin/sh", "-c", left], apart=HOST_COMMANDS)).check()
+    (await computer.run(["/bin/sh", "-c", left], apart=group)).check()
     await until(lambda: sleepers(computer))
     await computer.end_sessions()
     assert await sleepers(computer) == []
@@ -111,6 +114,9 @@ async def _has_none(computer: Computer) -> bool:
     return await sleepers(computer) == []
 
 
+STARTS = re.compile(r"\.(?:run|spawn|terminal)\(")
+
+
 def find_commands(tree: ast.AST) -> Iterator[ast.Call]:
     """Every call that may start a program inside."""
     for node in ast.walk(tree):
@@ -119,6 +125,7 @@ def find_commands(tree: ast.AST) -> Iterator[ast.Call]:
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("run", "spawn", "terminal")
             and not (isinstance(node.func.value, ast.Name) and node.func.value.id == "subprocess")  # on the host
+            and not (isinstance(node.func.value, ast.Attribute) and node.func.value.attr == "git")  # arguments of git
             and node.args
         ):
             yield node
@@ -164,18 +171,20 @@ async def test_the_paths_of_a_request_are_looked_at_where_a_stop_ends_it(compute
     assert started == [HOST_COMMANDS]
 
 
+@cache
 def list_programs() -> list[tuple[str, str, ast.Call]]:
     """The file, the program and the call of every command that is written in our sources."""
     return [
         (str(path.relative_to(SOURCES)), program, call)
         for path in sorted(SOURCES.rglob("*.py"))
-        for call in find_commands(ast.parse(path.read_text()))
+        if STARTS.search(text := path.read_text())
+        for call in find_commands(ast.parse(text))
         if (program := find_program(call)) is not None
     ]
 
 
 def is_apart(call: ast.Call) -> bool:
     return any(
-        word.arg == "apart" and isinstance(word.value, ast.Name) and word.value.id == "HOST_COMMANDS"
+        word.arg == "apart" and isinstance(word.value, ast.Name) and word.value.id in ("HOST_COMMANDS", "GROUP")
         for word in call.keywords
     )

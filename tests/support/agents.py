@@ -12,6 +12,8 @@ from freehold.manifest.model import Manifest
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src/freehold/builtin"
 AGENT_CACHE = ROOT / ".cache" / "agents" / "agents"
+DESCRIPTIONS = ROOT / "examples" / "agents.toml"
+"""Agents that Freehold does not ship, described."""
 
 
 def install_closure() -> Path:
@@ -28,7 +30,7 @@ def link_agents(agents: Path, names: tuple[str, ...]) -> None:
     agents.mkdir(parents=True, exist_ok=True)
     others = [AGENT_CACHE / name for name in names if name != "builtin"]
     if others:
-        others.append(AGENT_CACHE / ".node")
+        others += [AGENT_CACHE / shared for shared in (".node", ".python") if (AGENT_CACHE / shared).exists()]
     for source in others:
         assert source.exists(), f"{source.name} is not installed: run tools/install-test-agents"
     sources = [install_closure() / "builtin", *others] if "builtin" in names else others

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
 Value = TypeVar("Value")
-DEADLINE = 60.0
+DEADLINE = 120.0
 _INTERVAL = 0.01
 
 

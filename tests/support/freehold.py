@@ -45,6 +45,7 @@ class FreeholdHarness:
             "FREEHOLD_OBSERVE_METRICS_PORT": str(self.metrics_port),
             "FREEHOLD_SSH_PORT": str(self.ssh_port),
             "FREEHOLD_SSH_ENABLED": "false",  # few tests need it
+            "FREEHOLD_AGENTS_TITLES": "prompt",  # the scripted model is asked only what a test wants
             "XDG_CONFIG_HOME": str(self.config),
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
             **environment,

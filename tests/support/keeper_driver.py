@@ -18,7 +18,7 @@ from freehold.keeper.runner import run_keeper
 from freehold.keeper.settings import KeeperSettings, RestartPolicy, StopDeadlines
 
 SETTINGS = KeeperSettings(
-    # A crash loop by design: the fifty kills of the faults test are none.
+    # A crash loop by design: the twenty kills of the faults test are none.
     restart=RestartPolicy(first=0.02, limit=0.1, loop_deaths=1000),
     stop=StopDeadlines(refuse=2, drain=5, final_writes=5, kill=5),
     probe_interval=0.1,

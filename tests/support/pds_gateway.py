@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from freehold.identity.atproto.fetcher import NetworkOverrides
@@ -12,8 +13,12 @@ VARIABLE = "TEST_NETWORK_OVERRIDES"
 
 def network_environment(network: NetworkOverrides) -> dict[str, str]:
     """The environment variable that carries the network to the gateway."""
-    assert network.authority is None
-    fields = {"routes": dict(network.routes), "plain": sorted(network.plain), "nameserver": network.nameserver}
+    fields = {
+        "routes": dict(network.routes),
+        "plain": sorted(network.plain),
+        "nameserver": network.nameserver,
+        "authority": None if network.authority is None else str(network.authority),
+    }
     return {VARIABLE: json.dumps(fields)}
 
 
@@ -23,6 +28,7 @@ def read_network() -> NetworkOverrides:
         routes={name: (host, port) for name, (host, port) in fields["routes"].items()},
         plain=frozenset(fields["plain"]),
         nameserver=tuple(fields["nameserver"]),
+        authority=fields["authority"] and Path(fields["authority"]),
     )
 
 

@@ -23,6 +23,7 @@ from freehold.egress.vault import Vault
 from freehold.identity.tokens import ApiTokens
 from freehold.testing import ScriptedModel
 from freehold.testing.script import Script
+from freehold.timeline import Timeline
 
 KEY = "sk-the-real-key-that-never-goes-inside"
 MODELS = """
@@ -52,10 +53,12 @@ class FreeholdOptions:
     manifest: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     keeper: str = KEEPER
+    is_connected: bool = True
+    """Whether the scripted model is in the manifest."""
 
     @property
     def has_model(self) -> bool:
-        return bool(self.agents)
+        return bool(self.agents) and self.is_connected
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,16 @@ class RunningFreehold:
                 return False
 
         await until(answers)
+
+    async def wait_stored(self, session: str, text: str) -> None:
+        """Wait until this text of a message that its agent is still writing would outlive the gateway."""
+
+        def is_stored() -> bool:
+            with Timeline(self.home.timeline, readonly=True) as timeline:
+                sql = "SELECT text FROM agents_unfinished WHERE session = ? ORDER BY number, at"
+                return text in "".join(part for (part,) in timeline.query(sql, (session,)))
+
+        await until(is_stored)
 
     def file(self, name: str) -> Path:
         return self.home.workspace / name

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -90,7 +89,7 @@ class _Slices:
             "SELECT seq, at, kind, who, data, previous, hash FROM event ORDER BY seq LIMIT ?", (BLOCK_EVENTS,)
         ).fetchall()
         # The middle one: a clock that jumped for a while moves nothing early and holds nothing back.
-        if len(rows) < BLOCK_EVENTS or rows[-1][0] > limit or statistics.median_low(r[1] for r in rows) >= self._before:
+        if len(rows) < BLOCK_EVENTS or rows[-1][0] > limit or _find_middle(rows) >= self._before:
             return False
         last = find_last_block(tx)
         _check_chain(rows, last)
@@ -134,6 +133,11 @@ async def archive_daily(timeline: Timeline, after: float) -> None:
         except FreeholdError as error:
             log.warning("old timeline events cannot be archived now: %s", error)
         await asyncio.sleep(INTERVAL)
+
+
+def _find_middle(rows: Sequence[EventRow]) -> str:
+    """The lower of the two middle moments."""
+    return sorted(row[1] for row in rows)[(len(rows) - 1) // 2]
 
 
 def _check_chain(rows: Sequence[EventRow], last: ArchivedBlock | None) -> None:
