@@ -8,18 +8,20 @@ import { PairDialog } from "./PairDialog";
 
 interface ChannelCardProps {
   channel: ChannelInfo;
+  /** Takes the channel as an action has left it. */
+  onReply: (channel: ChannelInfo) => void;
   onChange: () => void;
   onRemove: () => void;
 }
 
-export function ChannelCard({ channel, onChange, onRemove }: ChannelCardProps) {
+export function ChannelCard({ channel, onReply, onChange, onRemove }: ChannelCardProps) {
   const [isPairing, setIsPairing] = useState(false);
   const [isTrying, setIsTrying] = useState(false);
   const toasts = useToasts();
   const path = `/v1/channels/${encodeURIComponent(channel.name)}`;
-  // What was just chosen is shown until the list is loaded again.
-  const [chosen, setChosen] = useState<{ over: Preferences; value: Preferences } | null>(null);
-  const preferences = chosen?.over === channel.preferences ? chosen.value : channel.preferences;
+  // What was just chosen is shown until it is stored, also when a list that is older arrives meanwhile.
+  const [chosen, setChosen] = useState<Preferences | null>(null);
+  const preferences = chosen ?? channel.preferences;
 
   async function tryIt() {
     setIsTrying(true);
@@ -34,14 +36,13 @@ export function ChannelCard({ channel, onChange, onRemove }: ChannelCardProps) {
   }
 
   async function save(changed: Preferences) {
-    setChosen({ over: channel.preferences, value: changed });
+    setChosen(changed);
     try {
-      await request(`${path}/preferences`, { method: "PATCH", body: changed });
+      onReply(await request<ChannelInfo>(`${path}/preferences`, { method: "PATCH", body: changed }));
     } catch (error) {
-      setChosen(null);
       toasts.failed(error);
     }
-    onChange();
+    setChosen((latest) => (latest === changed ? null : latest));
   }
 
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

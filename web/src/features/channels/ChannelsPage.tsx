@@ -5,14 +5,14 @@ import { useResource } from "../../data/resource";
 import { Notice } from "../../ui/Notice";
 import { AddChannelDialog } from "./AddChannelDialog";
 import { ChannelCard } from "./ChannelCard";
-import { concernsChannels } from "./channels.logic";
+import { concernsChannels, withChannel } from "./channels.logic";
 import { PushSection } from "./PushSection";
 import "./channels.css";
 
 /** How the owner is reached away from this page: add, pair, try and remove channels, and choose what they tell. */
 export default function ChannelsPage() {
   const options = { topic: "timeline", durable: true, concerns: concernsChannels, delay: 100, pollInterval: 10_000 };
-  const list = useResource<ChannelInfo[]>("/v1/channels", options);
+  const list = useResource<ChannelInfo[]>("/v1/channels", { ...options, apply: withChannel });
   const browsers = useResource<PushSubscription[]>("/v1/channels/webpush/subscriptions", options);
   const [failure, setFailure] = useState<Problem | null>(null);
   const [isAdding, setIsAdding] = useState(false);
@@ -69,7 +69,12 @@ export default function ChannelsPage() {
           <ul className="channels-list">
             {list.value?.map((channel) => (
               <li key={channel.name}>
-                <ChannelCard channel={channel} onChange={reload} onRemove={() => void remove(channel)} />
+                <ChannelCard
+                  channel={channel}
+                  onReply={list.receive}
+                  onChange={reload}
+                  onRemove={() => void remove(channel)}
+                />
               </li>
             ))}
           </ul>

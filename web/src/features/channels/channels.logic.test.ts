@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { ChannelInfo } from "../../client/api";
-import { factsOf, newChannel, stateText, withQuietHours, withTell } from "./channels.logic";
+import { Resource } from "../../client/resource";
+import { factsOf, newChannel, stateText, withChannel, withQuietHours, withTell } from "./channels.logic";
 
 const channel: ChannelInfo = {
   name: "telegram",
@@ -42,4 +43,20 @@ test("preferences change one thing and keep the others", () => {
   const quiet = withQuietHours(channel.preferences, "22:00", "07:00", "Europe/Berlin");
   expect([quiet.quiet_from, quiet.quiet_until, quiet.zone]).toEqual(["22:00", "07:00", "Europe/Berlin"]);
   expect(withQuietHours(quiet, "", "07:00", "UTC").quiet_until).toBeNull();
+});
+
+test("a list that was asked for before a change was stored does not show the old preferences again", async () => {
+  const replies: ((list: ChannelInfo[]) => void)[] = [];
+  const fetch = () => new Promise<ChannelInfo[]>((resolve) => replies.push(resolve));
+  const list = new Resource<ChannelInfo[]>({ fetch, apply: withChannel });
+  list.reload();
+  replies[0]?.([channel]);
+  await Promise.resolve();
+  list.reload();
+  const changed = { ...channel, preferences: withTell(channel.preferences, "finished", true) };
+  list.receive(changed);
+  expect(list.state().value).toEqual([changed]);
+  replies[1]?.([channel]);
+  await Promise.resolve();
+  expect(list.state().value).toEqual([changed]);
 });

@@ -1,4 +1,5 @@
 import type { ChannelInfo, SetChannelPreferences } from "../../client/api";
+import { RELOAD } from "../../client/resource";
 
 export type Tell = SetChannelPreferences["tells"][number];
 export type AddableKind = "telegram" | "matrix" | "nostr" | "email";
@@ -96,3 +97,10 @@ export function withQuietHours(preferences: Preferences, from: string, until: st
 
 export const concernsChannels = (event: unknown): boolean =>
   typeof event === "object" && event !== null && "kind" in event && String(event.kind).startsWith("channels.");
+
+/** The list with a channel as an action has left it. An event of the timeline says too little: the list is read again. */
+export function withChannel(list: ChannelInfo[], event: unknown): ChannelInfo[] | typeof RELOAD {
+  if (typeof event !== "object" || event === null || !("preferences" in event)) return RELOAD;
+  const changed = event as ChannelInfo;
+  return list.map((channel) => (channel.name === changed.name ? changed : channel));
+}
