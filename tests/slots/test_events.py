@@ -15,6 +15,7 @@ from typing import Any
 import nats as nats_client
 import pytest
 from click.testing import CliRunner
+from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 from tests.slots.conftest import SlotBench
 from tests.support.condition import until, wait_until
@@ -613,6 +614,30 @@ async def test_a_wrong_token_is_told_and_nothing_is_lost(bench: SlotBench, nats:
     async with running(bench.make("events", "external")) as slot:
         await until(lambda: is_done(slot))
         assert numbers(await read_stream(nats, bench.unique, 1)) == [1]
+
+
+async def test_a_cancellation_that_the_client_of_nats_swallows_is_not_lost(
+    bench: SlotBench, nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`asyncio.wait_for`, by which that client reads, loses a cancellation in the moment in which an answer comes."""
+    begun = asyncio.Event()
+
+    async def connect(*_: object, **__: object) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise OSError("refused") from None
+
+    monkeypatch.setattr(Client, "connect", connect)
+    slot = bench.make("events", "external")
+    task = asyncio.ensure_future(slot.run())
+    await until(lambda: slot.status.state != "starting")
+    await publish(slot, 1)
+    await begun.wait()
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=60)
+    assert done == {task}
 
 
 # A home

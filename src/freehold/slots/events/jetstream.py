@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from freehold.slots.events.cloud_event import OWN_TYPES, CloudEvent
@@ -19,6 +20,7 @@ CLOSE_TIMEOUT = 1.0
 SCHEMES = frozenset({"nats", "tls", "ws", "wss"})
 PUBLISHED_WORD = "published"
 """No kind of the timeline begins with it."""
+_Result = TypeVar("_Result")
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
@@ -72,7 +74,7 @@ class NatsStream:
 
         stream = await self._ready()
         try:
-            await stream.stream_info(self._stream)
+            await _run_apart(stream.stream_info(self._stream))
         except (nats.errors.Error, OSError, TimeoutError) as error:
             await self.close()
             raise SinkAway(f"{self.target}: {_words(error)}") from error
@@ -86,7 +88,9 @@ class NatsStream:
         # The server drops a message whose id it has seen within its window.
         headers = {"Nats-Msg-Id": f"{event.source}/{event.id}", "content-type": "application/cloudevents+json"}
         try:
-            await stream.publish(self.subject_of(event), body, timeout=TIMEOUT, stream=self._stream, headers=headers)
+            await _run_apart(
+                stream.publish(self.subject_of(event), body, timeout=TIMEOUT, stream=self._stream, headers=headers)
+            )
         except nats.errors.MaxPayloadError as error:
             raise SinkRefused("the event is larger than a message of this server may be") from error
         except nats.js.errors.APIError as error:
@@ -124,14 +128,16 @@ class NatsStream:
         self._client = Client()
         try:
             async with asyncio.timeout(TIMEOUT):
-                await self._client.connect(
-                    self._url, name="freehold", allow_reconnect=False, error_cb=_ignore, **self._options
+                await _run_apart(
+                    self._client.connect(
+                        self._url, name="freehold", allow_reconnect=False, error_cb=_ignore, **self._options
+                    )
                 )
             stream = self._client.jetstream(timeout=TIMEOUT)
             try:
-                await stream.stream_info(self._stream)
+                await _run_apart(stream.stream_info(self._stream))
             except nats.js.errors.NotFoundError:
-                await stream.add_stream(name=self._stream, subjects=[f"{self._prefix}.>"])
+                await _run_apart(stream.add_stream(name=self._stream, subjects=[f"{self._prefix}.>"]))
         except (nats.errors.Error, OSError, TimeoutError) as error:
             await self.close()
             raise SinkAway(f"{self.target}: {_words(error)}") from error
@@ -143,15 +149,31 @@ class NatsStream:
 
 async def _close(client: "Client") -> None:
     """Ends the connection, also one that hangs or was never made: the client itself leaves its socket open then."""
-    with suppress(Exception):  # whatever a broken connection meets while it is closed
-        async with asyncio.timeout(CLOSE_TIMEOUT):
-            await client.close()
-    transport: Any = client._transport
-    if transport is not None:
-        transport.close()
-        with suppress(Exception):
+    try:
+        with suppress(Exception):  # whatever a broken connection meets while it is closed
             async with asyncio.timeout(CLOSE_TIMEOUT):
-                await transport.wait_closed()
+                await _run_apart(client.close())
+    finally:
+        transport: Any = client._transport
+        if transport is not None:
+            transport.close()
+            with suppress(Exception):
+                async with asyncio.timeout(CLOSE_TIMEOUT):
+                    await _run_apart(transport.wait_closed())
+
+
+async def _run_apart(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Runs a call of the client in a task of its own: the client swallows a cancellation that comes together with an
+    answer, and the slot would never end.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait([asyncio.gather(task, return_exceptions=True)], timeout=CLOSE_TIMEOUT)
+        raise
+    return task.result()
 
 
 async def _ignore(error: Exception) -> None:
