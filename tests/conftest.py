@@ -11,10 +11,12 @@ from tests.support.fleet import RunningFleet, shared_fleet
 from tests.support.hooks import (
     pytest_collection_modifyitems,
     pytest_configure,
+    pytest_make_parametrize_id,
     pytest_runtest_setup,
     pytest_runtest_teardown,
     pytest_timeout_set_timer,
     pytest_unconfigure,
+    pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
 )
 from tests.support.processes import find_descendants
@@ -23,10 +25,12 @@ from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run
 __all__ = [
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_make_parametrize_id",
     "pytest_runtest_setup",
     "pytest_runtest_teardown",
     "pytest_timeout_set_timer",
     "pytest_unconfigure",
+    "pytest_xdist_auto_num_workers",
     "pytest_xdist_make_scheduler",
 ]
 LEAK_DEADLINE = 30.0
