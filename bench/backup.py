@@ -1,17 +1,18 @@
 """How fast and how small are backups, beside restic on the same tree and the same S3 server?"""
 
 import asyncio
-import contextlib
 import os
 import random
 import resource
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from tests.support.backup_home import BackupHome
@@ -22,43 +23,24 @@ from bench.harness import Figure, main
 from freehold.backup.age import AgeIdentity
 from freehold.backup.keys import KeyStore
 from freehold.backup.local_index import LocalIndex
+from freehold.backup.recovery_key import make_recovery_key
 from freehold.backup.repository import BackupRepository, open_with_recovery_key
 from freehold.backup.restore import HomeRestore, choose_snapshot
 from freehold.backup.run import BackupRun
 from freehold.backup.stores.s3 import S3Store
+from freehold.egress.vault import Vault
 from freehold.history import History, HistorySettings
 from freehold.home import Home
 from freehold.timeline import Timeline
 
 FILES, QUICK_FILES = 10_000, 2_000
 MIB, LARGE_FILE_MIB = 1 << 20, 256
+TILE = 4096
 MEMORY_CHILD = """
-import os, sys
-from contextlib import closing
-from pathlib import Path
-from tests.support.backup_home import BackupHome
-from freehold.backup.age import AgeIdentity
-from freehold.home import Home
-class NullStore:
-    where = "nowhere"
-    def __init__(self): self.kept = {}
-    def put(self, name, data):
-        if not name.startswith("packs/"): self.kept[name] = data
-    create = put
-    def get(self, name): return self.kept[name]
-    def list_objects(self, folder):
-        from freehold.backup.stores.contract import StoredObject
-        return iter([StoredObject(name, len(data), 0.0) for name, data in self.kept.items() if name.startswith(folder)])
-    def delete(self, name): self.kept.pop(name, None)
-    def read_clock(self): return 0.0
-    def close(self): pass
-import freehold.backup.repository as repository
-repository._check_conditions = lambda store: None
-made = BackupHome(Home(Path(sys.argv[1]), Path(sys.argv[1] + "-run")), AgeIdentity.generate())
-made.snapshot = lambda: None
-store = NullStore()
-made.set_up(store)
-made.back_up(store)
+import sys
+from freehold.backup.job import back_up
+from freehold.home import find_home
+assert back_up(find_home(sys.argv[1])).changed
 print(next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
@@ -145,37 +127,35 @@ def clock(action: object, *arguments: object) -> float:
     return time.perf_counter() - begin
 
 
-def measure_against_restic(folder: Path, quick: bool) -> Iterator[Figure]:
-    (folder / "s3").mkdir()
+def measure_against_restic(folder: Path, server: S3Server, quick: bool) -> Iterator[Figure]:
     home = Home(folder / "home", folder / "run")
     for path in (home.root, home.vault, home.workspace):
         path.mkdir(mode=0o700)
     make_tree(home.workspace, QUICK_FILES if quick else FILES)
-    with run_s3_server(folder / "s3") as server:
-        restic = Restic(server, folder, home.workspace)
-        ours = Ours(server, home)
-        try:
-            rounds = 3 if quick else 5
-            yield _compare("first backup", clock(ours.back_up), clock(restic.back_up), 1.2)
-            unchanged = [(clock(ours.back_up), clock(restic.back_up)) for _ in range(rounds)]
-            yield _compare("nothing changed", *_medians(unchanged), 1 / 10)
-            changed = []
-            for step in range(rounds):
-                change_files(home.workspace, 100, step)
-                changed.append((clock(ours.back_up), clock(restic.back_up)))
-            yield _compare(f"100 of {QUICK_FILES if quick else FILES:,} files changed", *_medians(changed), 1 / 5)
-            restored = []
-            for number in range(2):
-                pair = clock(ours.restore, folder / f"a{number}"), clock(restic.restore, folder / f"b{number}")
-                restored.append(pair)
-            yield _compare("restore", *_medians(restored), 1.2)
-            mine = sum(one.size for folder_ in ("packs/", "meta/") for one in ours.store.list_objects(folder_)) / 2**20
-            with contextlib.closing(S3Store(server.place("restic"))) as other:
-                names = ("data/", "index/", "snapshots/", "keys/")
-                theirs = sum(one.size for name in names for one in other.list_objects(name)) / 2**20
-            yield Figure("repository", mine, "MiB", "restic", theirs, "at most 1.3 x", mine <= 1.3 * theirs)
-        finally:
-            ours.close()
+    restic = Restic(server, folder, home.workspace)
+    ours = Ours(server, home)
+    try:
+        rounds = 3 if quick else 5
+        yield _compare("first backup", clock(ours.back_up), clock(restic.back_up), 1.2)
+        unchanged = [(clock(ours.back_up), clock(restic.back_up)) for _ in range(rounds)]
+        yield _compare("nothing changed", *_medians(unchanged), 1 / 10)
+        changed = []
+        for step in range(rounds):
+            change_files(home.workspace, 100, step)
+            changed.append((clock(ours.back_up), clock(restic.back_up)))
+        yield _compare(f"100 of {QUICK_FILES if quick else FILES:,} files changed", *_medians(changed), 1 / 5)
+        restored = []
+        for number in range(2):
+            pair = clock(ours.restore, folder / f"a{number}"), clock(restic.restore, folder / f"b{number}")
+            restored.append(pair)
+        yield _compare("restore", *_medians(restored), 1.2)
+        mine = sum(one.size for folder_ in ("packs/", "meta/") for one in ours.store.list_objects(folder_)) / 2**20
+        with closing(S3Store(server.place("restic"))) as other:
+            names = ("data/", "index/", "snapshots/", "keys/")
+            theirs = sum(one.size for name in names for one in other.list_objects(name)) / 2**20
+        yield Figure("repository", mine, "MiB", "restic", theirs, "at most 1.3 x", mine <= 1.3 * theirs)
+    finally:
+        ours.close()
 
 
 def _medians(pairs: list[tuple[float, float]]) -> tuple[float, float]:
@@ -187,38 +167,64 @@ def _compare(name: str, mine: float, theirs: float, factor: float) -> Figure:
     return Figure(name, mine, "s", "restic", theirs, aim, mine <= factor * theirs)
 
 
-def measure_memory(folder: Path, quick: bool) -> Iterator[Figure]:
-    """The peak of a first backup: of files that do not compress, and of 50 GB of large files.
+def measure_memory(folder: Path, server: S3Server, quick: bool) -> Iterator[Figure]:
+    """The peak of a first backup as the job makes it: files of the workspace that history has recorded, to a server of S3.
 
-    The 50 GB are files with holes: each piece has a few bytes of its own, so that every one is read, hashed and stored.
+    Once files that do not compress, and once 50 GB that take little space in history and in the store.
     """
-    size = 384 if quick else 2048
-    filled = make_large_files(folder / "filled", size, lambda _: os.urandom(MIB))
+    size = 128 if quick else 2048
+    filled = make_recorded_home(folder / "filled", server, size, lambda _: os.urandom(MIB))
     yield _describe_peak(f"peak memory, {size} MiB that do not compress", filled)
-    size = 2_000 if quick else 50_000_000_000 // MIB
-    sparse = make_large_files(folder / "sparse", size, lambda number: number.to_bytes(8, "big"))
-    yield _describe_peak(f"peak memory, {size * MIB / 1e9:.0f} GB of large files", sparse)
+    size = 1_000 if quick else 50_000_000_000 // MIB
+    large = make_recorded_home(folder / "large", server, size, make_small_text)
+    yield _describe_peak(f"peak memory, {size * MIB / 1e9:.0f} GB of large files", large)
 
 
-def make_large_files(home: Path, size: int, fill: Callable[[int], bytes]) -> Path:
-    """`size` MiB in files of 256 MiB, each MiB beginning with what `fill` gives."""
-    (home / "vault").mkdir(parents=True)
-    (home / "events").mkdir()
-    for first in range(0, size, LARGE_FILE_MIB):
-        with (home / "events" / f"{first}.bin").open("wb") as file:
-            last = min(first + LARGE_FILE_MIB, size)
-            for number in range(first, last):
-                file.seek((number - first) * MIB)
-                file.write(fill(number))
-            file.truncate((last - first) * MIB)
+def make_small_text(number: int) -> bytes:
+    """A MiB of which no chunk is like one of another number: a page that repeats, and the number in each of 16 pages."""
+    pages = bytearray(random.Random(1).randbytes(TILE // 2).hex().encode() * (MIB // TILE))
+    for at in range(0, MIB, 16 * TILE):
+        pages[at : at + 16] = b"%016d" % (number * MIB + at)
+    return bytes(pages)
+
+
+def make_recorded_home(root: Path, server: S3Server, size: int, fill: Callable[[int], bytes]) -> Home:
+    """`size` MiB in history, each made by `fill`, as files of 256 MiB, and a place for backups.
+
+    Only the last file stays in the workspace, so that no disk must have all of them beside history. A backup reads what
+    history has of each in the same way.
+    """
+    home = Home(root, root.with_name(f"{root.name}-run"))
+    for path in (home.root, home.vault, home.workspace):
+        path.mkdir(mode=0o700)
+    home.manifest.write_text(
+        f'[backup]\nto = "s3://{BUCKET}/{root.name}"\nendpoint = "{server.endpoint}"\nregion = "{KEY.region}"\n'
+        f'user = "{KEY.access_key}"\nkey = "secret:backup"\n'
+    )
+    Vault(home.vault).set("backup", KEY.secret)
+    with Timeline(home.timeline) as timeline:
+        timeline.append("test.noted", {})
+    with History(home.history, {"workspace": home.workspace}, HistorySettings()) as history:
+        for first in range(0, size, LARGE_FILE_MIB):
+            path = home.workspace / f"{first}.bin"
+            with path.open("wb") as file:
+                for number in range(first, min(first + LARGE_FILE_MIB, size)):
+                    file.write(fill(number))
+            history.snapshot()
+            if first + LARGE_FILE_MIB < size:
+                path.unlink()
+    with closing(sqlite3.connect(home.history / "history.db")) as database:
+        stored = database.execute("SELECT sum(size) FROM chunk").fetchone()[0]
+    assert stored == size * MIB, f"history has {stored:,} bytes"
+    make_recovery_key(home, lambda _: None)
     return home
 
 
-def _describe_peak(name: str, home: Path) -> Figure:
-    command = [sys.executable, "-c", MEMORY_CHILD, str(home)]
+def _describe_peak(name: str, home: Home) -> Figure:
+    command = [sys.executable, "-c", MEMORY_CHILD, str(home.root)]
     environment = {**os.environ, "PYTHONPATH": "src:."}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    shutil.rmtree(home)
+    shutil.rmtree(home.root)
     peak = int(done.stdout) / 1e6
     return Figure(name, peak, "MB", aim="under 150 MB", met=peak < 150)
 
@@ -249,9 +255,11 @@ def measure(quick: bool) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="freehold-bench-") as name:
         folder = Path(name)
         yield Figure("load of this machine", os.getloadavg()[0], "")
-        (folder / "restic").mkdir()
-        yield from measure_against_restic(folder / "restic", quick)
-        yield from measure_memory(folder, quick)
+        for place in ("s3", "restic"):
+            (folder / place).mkdir()
+        with run_s3_server(folder / "s3") as server:
+            yield from measure_against_restic(folder / "restic", server, quick)
+            yield from measure_memory(folder, server, quick)
         (folder / "live").mkdir()
         yield asyncio.run(measure_requests(folder / "live", quick))
 

@@ -30,6 +30,7 @@ def blob(digest):
 
 def put(path, mode, mtime, pieces=None, link=None):  # a piece is a blob, or the length of a hole
     assert ".." not in path.parts, f"{path} leads out of the target"
+    if len(os.fsencode(path)) > 4095: return print(f"Left out, because it is longer than a path can be: {path}")
     path.parent.mkdir(parents=True, exist_ok=True)
     later.append((path, mode, mtime, link))
     if link is None and pieces is None:
@@ -51,9 +52,9 @@ for file in map(json.loads, b"".join(map(blob, json.loads(text)["listing"])).spl
     put(target / os.fsdecode(file["path"].encode("utf-8", "surrogateescape")), file["mode"], file["mtime"], None if file["type"] == "folder" else pieces, file.get("target"))
 
 database, tables = sqlite3.connect(":memory:"), target / "history/tables"
-for name in ("version", "node_version", "place", "content", "chunk", "piece"):
+for name in ("version", "node_version", "place", "content", "chunk", "piece") if tables.exists() else ():  # it may never have run
     database.execute(f"ATTACH ? AS {name}_file", (str(tables / f"{name}.sqlite"),))
-for path, mode, mtime, content, digest, form in database.execute("""
+for path, mode, mtime, content, digest, form in () if not tables.exists() else database.execute("""
     WITH RECURSIVE live AS (SELECT place.id, place.parent, place.name, coalesce(n.mode, v.mode) AS mode, coalesce(n.mtime, v.mtime)
         AS mtime, CASE WHEN n.id IS NULL THEN v.content ELSE n.content END AS content FROM version v JOIN place ON place.id = v.place
         LEFT JOIN node_version n ON v.node != 0 AND n.node = v.node AND n.died IS NULL WHERE v.died IS NULL),
@@ -64,8 +65,7 @@ for path, mode, mtime, content, digest, form in database.execute("""
     pieces = None if stat.S_ISDIR(mode) else [digest.hex()] if digest and form != 2 else [row[0] for row in rows]
     if pieces is None or content is not None:  # else history has no content of it, and it was in the list
         put(target / os.fsdecode(path), mode, mtime, pieces, os.fsdecode(blob(pieces[0])) if stat.S_ISLNK(mode) else None)
-for path, _, _, link in later:  # links last, so that nothing is written through one
-    path.symlink_to(link) if link is not None else None
+[path.symlink_to(link) for path, _, _, link in later if link is not None]  # last, so that nothing is written through one
 for path, mode, mtime, link in reversed(later):
     os.chmod(path, stat.S_IMODE(mode)) if link is None else None
     os.utime(path, ns=(mtime, mtime), follow_symlinks=False)

@@ -4,7 +4,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from tests.support.backup_home import BackupHome, add_events, describe_tree, dump_database
+from tests.support.backup_home import BackupHome, add_events, describe_home, describe_tree
 from tests.support.backup_stores import DeathAt, WatchedStore, copy_tree, run_in_child
 
 from freehold.backup.keys import KeyStore
@@ -22,11 +22,15 @@ def test_a_backup_killed_at_any_step_loses_nothing_and_goes_on(small_home: Backu
     home, live = small_home.home, tmp_path / "store"
     small_home.set_up(FolderStore(live))
     small_home.back_up(FolderStore(live))
-    first = describe_tree(home.workspace)
+    first = describe_home(home.root)
     (home.workspace / "new.bin").write_bytes(os.urandom(200_000))
     (home.workspace / "run.sh").unlink()
+    (home.pods / "profile.ttl").write_text("<> a <#Agent> .")
+    (home.agent_home / ".claude" / "projects" / "conversation.jsonl").write_text('{"said": "more"}\n')
     add_events(home, 3)
-    second = describe_tree(home.workspace)
+    small_home.snapshot()
+    second = describe_home(home.root)
+    assert all(first[name] != second[name] for name in ("workspace", "home", "pods", "timeline.db", "history"))
     kept_store, kept_state = tmp_path / "kept-store", tmp_path / "kept-state"
     copy_tree(live, kept_store)
     copy_tree(home.root / "backup", kept_state)
@@ -38,13 +42,12 @@ def test_a_backup_killed_at_any_step_loses_nothing_and_goes_on(small_home: Backu
         ended = run_in_child(lambda death=death: small_home.back_up(WatchedStore(FolderStore(live), death)))  # type: ignore[misc]
         newest = max(open_with_recovery_key(FolderStore(live), small_home.recovery).list_meta().snapshots)
         restored = small_home.restore(FolderStore(live), tmp_path / f"killed-{step}")
-        assert describe_tree(restored / "workspace") == (first if newest == 1 else second)
+        assert describe_home(restored) == (first if newest == 1 else second)
         if ended:
             break
         assert small_home.back_up(FolderStore(live)).number in (1 + newest, newest)
         restored = small_home.restore(FolderStore(live), tmp_path / f"after-{step}")
-        assert describe_tree(restored / "workspace") == second
-        assert dump_database(restored / "timeline.db") == dump_database(home.timeline)
+        assert describe_home(restored) == second
     else:
         raise AssertionError("the backup never came to its end")
     assert step > 10, "too few steps were tried"
@@ -116,6 +119,7 @@ def test_a_prune_killed_at_any_step_keeps_every_kept_backup(small_home: BackupHo
         if ended:
             break
         prune(WatchedStore(FolderStore(live), lambda step: None))
+        assert not (home.root / "backup" / "scratch").exists(), "the next prune removes what a killed one has left"
         restored = small_home.restore(FolderStore(live), tmp_path / f"after-{step}")
         assert describe_tree(restored / "workspace") == trees[4]
         small_home.back_up(FolderStore(live), always=True)

@@ -1,19 +1,26 @@
 """One Freehold writes a repository. A second one is told who has it."""
 
+import itertools
+import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.backup_home import BackupHome, add_events
+from tests.support.backup_home import BackupHome, add_events, describe_tree
 from tests.support.backup_stores import WatchedStore
 
+from freehold.backup import lease as leases
+from freehold.backup.keys import KeyStore
 from freehold.backup.lease import LEASE_SECONDS, Lease
 from freehold.backup.local_index import LocalIndex
+from freehold.backup.prune import Prune
 from freehold.backup.recovery_state import is_set_up
 from freehold.backup.repository import BackupRepository
+from freehold.backup.retention import BackupRetention
 from freehold.backup.stores.contract import StoredObject
 from freehold.backup.stores.folder import FolderStore
 from freehold.errors import FreeholdError
@@ -87,6 +94,28 @@ def test_a_writer_that_was_away_cannot_go_on(repository: BackupRepository, store
     assert caught.value.code == "backup.leased"
 
 
+def test_a_backup_that_takes_long_keeps_its_lease(
+    small_home: BackupHome, store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a slow store. Nobody takes it over meanwhile, however often it is tried."""
+    small_home.set_up(store)
+    clock = itertools.count(step=LEASE_SECONDS / 2)
+    monkeypatch.setattr(leases, "_read_clock", lambda: next(clock))
+    tried: list[str] = []
+
+    def try_to_take_over(step: str) -> None:
+        if step.startswith("after put packs"):
+            repository = BackupRepository(store, KeyStore(small_home.home).read())
+            with pytest.raises(FreeholdError) as caught:
+                _lease(repository, None, "second").acquire(repository.list_meta(), take_over=True)
+            tried.append(caught.value.code)
+
+    assert small_home.back_up(WatchedStore(store, try_to_take_over)).number == 1
+    assert set(tried) == {"backup.leased"}
+    listed = BackupRepository(store, KeyStore(small_home.home).read()).list_meta().leases
+    assert max(listed) > 3, "it was renewed"
+
+
 def test_of_many_writers_at_once_one_gets_it(repository: BackupRepository) -> None:
     listing = repository.list_meta()
     begin = threading.Barrier(8)
@@ -127,6 +156,59 @@ def test_a_restored_home_does_not_write_beside_the_old_one(
     with pytest.raises(FreeholdError) as caught:
         small_home.back_up(store)
     assert str(folder) in caught.value.message
+
+
+class TakenOver:
+    """At the first of these steps its writer sleeps so long that a restored home takes the repository over."""
+
+    def __init__(self, small_home: BackupHome, store: FolderStore, folder: Path, step: str) -> None:
+        self.moved = BackupHome(Home(folder, folder.with_name("other-run")), small_home.recovery)
+        self._small_home, self._store, self._step = small_home, store, step
+        self.happened = False
+
+    def __call__(self, step: str) -> None:
+        if self.happened or not step.startswith(self._step):
+            return
+        self.happened = True
+        folder = self._small_home.restore(self._store, self.moved.home.root)
+        (folder / "workspace" / "after-the-move.bin").write_bytes(os.urandom(70_000))
+        self.moved.back_up(ShiftedStore(self._store, later=LEASE_SECONDS + 1), take_over=True)
+
+
+def _sleep_in(patch: pytest.MonkeyPatch, taken: TakenOver) -> None:
+    """The clock of the machine that slept shows it afterwards."""
+    real = time.monotonic
+    patch.setattr(leases, "_read_clock", lambda: real() + (LEASE_SECONDS + 1) * taken.happened)
+
+
+@pytest.mark.parametrize("step", ["before put meta/index", "before list packs", "before delete packs"])
+def test_a_prune_that_slept_removes_nothing_of_the_writer_that_took_over(
+    small_home: BackupHome, store: FolderStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    small_home.set_up(store)
+    for _ in range(3):
+        (small_home.home.agent_home / ".claude.json").write_bytes(os.urandom(60_000))
+        small_home.back_up(store)
+    taken = TakenOver(small_home, store, tmp_path / "moved", step)
+    _sleep_in(monkeypatch, taken)
+    with closing(LocalIndex(small_home.home.root / "backup", "tests")) as index:
+        repository = BackupRepository(WatchedStore(store, taken), KeyStore(small_home.home).read())
+        lease = Lease(repository, index.holder, "here")
+        listing = repository.list_meta()
+        lease.acquire(listing)
+        index.synchronize(repository, listing)
+        with pytest.raises(FreeholdError) as caught:
+            Prune(repository, index, lease, BackupRetention(1, 1, 1)).run()
+    assert caught.value.code == "backup.leased"
+    assert str(taken.moved.home.root) in caught.value.message
+    restored = small_home.restore(store, tmp_path / "restored")
+    assert describe_tree(restored / "workspace") == describe_tree(taken.moved.home.workspace)
+
+
+def test_the_clock_of_a_lease_goes_on_while_the_machine_sleeps() -> None:
+    """`time.monotonic` stands still then, so a lease would seem younger than it is."""
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert before <= leases._read_clock() <= time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def test_two_backups_of_one_number_are_impossible(small_home: BackupHome, store: FolderStore) -> None:

@@ -45,14 +45,16 @@ def test_a_clock_that_jumped_does_not_remove_the_newest() -> None:
     assert 3 in choose_kept(ahead, BackupRetention(1, 0, 0))
 
 
-def _prune(small_home: BackupHome, store: FolderStore, rule: BackupRetention) -> PruneResult:
+def _prune(
+    small_home: BackupHome, store: FolderStore, rule: BackupRetention, *, drop_damaged: bool = False
+) -> PruneResult:
     with closing(LocalIndex(small_home.home.root / "backup", "tests")) as index:
         repository = BackupRepository(store, KeyStore(small_home.home).read())
         lease = Lease(repository, index.holder, "here")
         listing = repository.list_meta()
         lease.acquire(listing)
         index.synchronize(repository, listing)
-        return Prune(repository, index, lease, rule).run()
+        return Prune(repository, index, lease, rule, drop_damaged=drop_damaged).run()
 
 
 def _measure(store: FolderStore) -> int:
@@ -99,7 +101,29 @@ def test_nothing_is_removed_when_a_backup_cannot_be_read(small_home: BackupHome,
     newest = max(found.name for found in store.list_objects("meta/snapshots/"))
     store.put(newest, store.get(newest)[:-1])
     before = {found.name for folder in ("packs/", "meta/snapshots/") for found in store.list_objects(folder)}
-    with pytest.raises(FreeholdError):
-        _prune(small_home, store, BackupRetention(1, 1, 1))
+    for drop_damaged in (False, True):
+        with pytest.raises(FreeholdError, match="cannot be read"):
+            _prune(small_home, store, BackupRetention(1, 1, 1), drop_damaged=drop_damaged)
     after = {found.name for folder in ("packs/", "meta/snapshots/") for found in store.list_objects(folder)}
     assert after == before
+
+
+def test_a_backup_that_cannot_be_read_goes_when_the_owner_says_so(
+    small_home: BackupHome, store: FolderStore, tmp_path: Path
+) -> None:
+    """Else nothing would ever be removed again."""
+    small_home.set_up(store)
+    for _ in range(3):
+        add_events(small_home.home, 1)
+        small_home.back_up(store)
+    name = "meta/snapshots/000000000002"
+    store.put(name, store.get(name)[:-1])
+    with pytest.raises(FreeholdError) as caught:
+        _prune(small_home, store, BackupRetention(24, 14, 26))
+    assert "freehold backup prune --damaged" in caught.value.hint
+    _prune(small_home, store, BackupRetention(24, 14, 26), drop_damaged=True)
+    left = sorted(found.name for found in store.list_objects("meta/snapshots/"))
+    assert left[-1].endswith("3")
+    assert name not in left
+    restored = small_home.restore(store, tmp_path / "restored")
+    assert describe_tree(restored / "workspace") == describe_tree(small_home.home.workspace)

@@ -1,21 +1,28 @@
 """A home that is restored from a backup is the home that was backed up. What is damaged or foreign is refused."""
 
+import errno
 import hashlib
 import os
+import sqlite3
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.backup_home import BackupHome, add_events, describe_tree, dump_database, read_history
+from tests.support.backup_home import BackupHome, add_events, describe_home, describe_tree, read_history
 
 from freehold.backup.age import AgeIdentity
 from freehold.backup.file_list import BadListing, ListedFile, decode_listing, encode_listing
+from freehold.backup.history_rebuild import HistoryRebuild
 from freehold.backup.repository import open_with_recovery_key, pack_path
 from freehold.backup.restore import UNFINISHED, HomeRestore, choose_snapshot
+from freehold.backup.snapshot import BackupSnapshot
 from freehold.backup.stores.folder import FolderStore
+from freehold.backup.verification import rehearse_restore
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
 from freehold.history import History, HistorySettings
+from freehold.history.staging_area import remove_path
 from freehold.home import Home
 from freehold.keeper.agent_state import IGNORED_PATTERNS
 from freehold.timeline import Timeline
@@ -28,13 +35,9 @@ def test_everything_comes_back_byte_for_byte(small_home: BackupHome, store: Fold
     assert small_home.back_up(store).changed
     restored = small_home.restore(store, tmp_path / "restored")
 
-    for name in ("workspace", "home", "pods", "events"):
-        assert describe_tree(restored / name) == describe_tree(home.root / name), name
-    for name in ("timeline.db", "vault/identity.db", "vault/secrets.db"):
-        assert dump_database(restored / name) == dump_database(home.root / name), name
-    for name in ("freehold.toml", "freehold.lock", "vault/secrets.key", "vault/ssh/authority", "vault/timeline-head"):
-        assert (restored / name).read_bytes() == (home.root / name).read_bytes(), name
-        assert (restored / name).stat().st_mode == (home.root / name).stat().st_mode, name
+    before, after = describe_home(home.root), describe_home(restored)
+    for name, found in before.items():
+        assert after[name] == found, name
     assert read_history(restored / "history") == read_history(home.history)
     assert not {"logs", "agents", "images", "backup", UNFINISHED} & {path.name for path in restored.iterdir()}
 
@@ -94,6 +97,54 @@ def test_a_folder_that_is_not_empty_is_refused(small_home: BackupHome, store: Fo
         small_home.restore(store, tmp_path / "mine")
     assert caught.value.code == "backup.not-empty"
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
+
+
+def test_a_container_gets_it_into_its_empty_volumes_and_keeps_its_manifest(
+    small_home: BackupHome, store: FolderStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are there before the first start, and the manifest is written outside. No volume may have something in it."""
+    small_home.set_up(store)
+    small_home.back_up(store)
+    folder = tmp_path / "restored"
+    for name in ("workspace", "home", "agents", "lost+found"):
+        (folder / name).mkdir(parents=True)
+    (folder / "lost+found" / "#12").touch()
+    manifest = folder / "freehold.toml"
+    manifest.write_text("# of the container\n")
+    assert _refuses(small_home, store, folder).code == "backup.not-empty", "a manifest that could be replaced"
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != manifest and real(path, mode))
+    (folder / "agents" / "one").touch()
+    assert _refuses(small_home, store, folder).code == "backup.not-empty"
+    (folder / "agents" / "one").unlink()
+    for unfinished in (False, True):
+        if unfinished:
+            (folder / UNFINISHED).touch()
+            (folder / "vault" / "half").touch()
+        small_home.restore(store, folder)
+        for name in ("workspace", "home"):
+            assert describe_tree(folder / name) == describe_tree(small_home.home.root / name)
+        assert manifest.read_text() == "# of the container\n"
+        assert (folder / "freehold.toml.restored").read_text() == "# the manifest\n"
+        assert not (folder / "vault" / "half").exists()
+        assert (folder / "lost+found" / "#12").exists()
+
+
+def test_names_of_one_file_on_two_volumes_become_files_of_their_own(
+    small_home: BackupHome, store: FolderStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    small_home.set_up(store)
+    small_home.back_up(store)
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    restored = small_home.restore(store, tmp_path / "restored")
+    found, expected = describe_tree(restored / "workspace"), describe_tree(small_home.home.workspace)
+    assert found.keys() == expected.keys()
+    for name, seen in expected.items():
+        alone = (*seen[:4], 1, *seen[5:]) if seen[0] == "file" else seen
+        assert found[name] == alone, name
 
 
 def test_an_interrupted_restore_begins_anew(small_home: BackupHome, store: FolderStore, tmp_path: Path) -> None:
@@ -234,3 +285,95 @@ def _blake3(data: bytes) -> bytes:
     from blake3 import blake3
 
     return blake3(data).digest()
+
+
+def _make_deep(folder: Path, depth: int, name: str) -> None:
+    """Folder by folder, as a program in the computer can: the whole path may be longer than the kernel takes."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=handle)
+        handle, left = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle), handle
+        os.close(left)
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=handle))
+    os.close(handle)
+
+
+def test_no_depth_of_folders_prevents_a_restore(small_home: BackupHome, store: FolderStore, tmp_path: Path) -> None:
+    """Their rows come in any order: those above were changed after those below."""
+    _make_deep(small_home.home.workspace, 1200, "d")
+    repository = small_home.set_up(store)
+    small_home.back_up(store)
+    path = small_home.home.workspace
+    for _ in range(1150):
+        path /= "d"
+        path.chmod(0o711)
+    assert small_home.back_up(store).changed
+    restored = small_home.restore(store, tmp_path / "restored")
+    deep = restored / "workspace" / "/".join(["d"] * 1200) / "file"
+    assert deep.exists()
+    _, problems = rehearse_restore(repository, tmp_path / "scratch")
+    assert problems == ()
+    assert not (tmp_path / "scratch").exists(), "it is removed, however deep it is"
+    for folder in (restored, small_home.home.workspace):
+        remove_path(str(folder))
+
+
+def test_a_path_that_is_too_long_prevents_nothing(small_home: BackupHome, store: FolderStore, tmp_path: Path) -> None:
+    """It is left out and told. History has it, and brings it back folder by folder."""
+    home = small_home.home
+    _make_deep(home.workspace, 30, "long" * 50)
+    _make_deep(home.agent_home / ".claude" / "projects", 30, "long" * 50)
+    repository = small_home.set_up(store)
+    result = small_home.back_up(store)
+    assert any("is longer than 4,000 bytes" in note for note in result.notes)
+    done = HomeRestore(repository, choose_snapshot(repository, None), tmp_path / "restored").run()
+    assert done.too_long > 5
+    assert (tmp_path / "restored" / "workspace" / "run.sh").read_text() == "#!/bin/sh\n"
+    roots = {name: tmp_path / "restored" / name for name in ("workspace", "home", "pods")}
+    with History(tmp_path / "restored" / "history", roots, HistorySettings(ignore=IGNORED_PATTERNS)) as history:
+        assert history.snapshot().changed, "it is gone from the folder"
+        history.undo()
+    handle = os.open(roots["workspace"], os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(30):
+        handle, left = os.open("long" * 50, os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle), handle
+        os.close(left)
+    with os.scandir(handle) as entries:
+        assert [one.name for one in entries] == ["file"]
+    os.close(handle)
+    for folder in (tmp_path / "restored", home.root):
+        remove_path(str(folder))
+
+
+def test_names_that_agents_chose_are_shown_harmless(small_home: BackupHome, store: FolderStore) -> None:
+    folder = os.fsencode(small_home.home.agent_home / ".claude" / "projects") + b"/\x1b]0;title\x07\xff"
+    Path(os.fsdecode(folder)).mkdir()
+    _make_deep(Path(os.fsdecode(folder)), 120, "d")
+    small_home.set_up(store)
+    (note,) = small_home.back_up(store).notes
+    assert note.startswith("home/.claude/projects/\\x1b]0;title\\x07\\xff/d/")
+    assert note.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "sql"),
+    [
+        ("table", "entry", "ATTACH '/tmp/elsewhere' AS other"),
+        ("index", "entry", "PRAGMA journal_mode = DELETE"),
+        ("table", "../../x", "CREATE TABLE x (y)"),
+        ("trigger", "t", "CREATE TRIGGER t AFTER INSERT ON entry BEGIN SELECT 1; END"),
+        ("table", "t SELECT 1; --", "CREATE TABLE t (x)"),
+    ],
+)
+def test_a_forged_list_of_tables_runs_no_other_statement(tmp_path: Path, kind: str, name: str, sql: str) -> None:
+    """Whoever gives away an archive with its key has written all of it."""
+    with sqlite3.connect(tmp_path / "forged") as forged:
+        forged.execute("CREATE TABLE schema (kind TEXT, name TEXT, sql TEXT)")
+        forged.execute("INSERT INTO schema VALUES (?, ?, ?)", (kind, name, sql))
+    forged.close()
+    snapshot = BackupSnapshot(1, 1, "", 0.0, "host", "home", "1", (), 0, 0, 0, 0)
+    rebuild = HistoryRebuild(tmp_path / "history", tmp_path, snapshot)
+    rebuild.add_table("schema", (tmp_path / "forged").read_bytes())
+    with pytest.raises(FreeholdError) as caught:
+        rebuild.collect_uses(defaultdict(list))
+    assert caught.value.code == "backup.bad-listing"
+    rebuild._db.close()

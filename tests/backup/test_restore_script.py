@@ -1,11 +1,17 @@
 """The owner needs no Freehold to get the files back: a script of 60 lines, age, zstd and the recovery key."""
 
+import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from tests.support.backup_home import BackupHome, describe_tree, dump_database
 
+from freehold.backup.keys import KeyStore
+from freehold.backup.local_index import LocalIndex
+from freehold.backup.repository import BackupRepository
+from freehold.backup.run import BackupRun
 from freehold.backup.stores.folder import FolderStore
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "restore-backup.py"
@@ -37,6 +43,21 @@ def test_the_script_restores_every_file(small_home: BackupHome, store: FolderSto
     assert dump_database(tmp_path / "target" / "timeline.db") == dump_database(home.timeline)
     assert (tmp_path / "target" / "vault" / "secrets.key").read_bytes() == (home.vault / "secrets.key").read_bytes()
     assert not list((tmp_path / "target").glob("restore-*"))
+
+
+def test_the_script_restores_a_home_that_never_ran(small_home: BackupHome, store: FolderStore, tmp_path: Path) -> None:
+    """There is no history then, and every file is in the list."""
+    shutil.rmtree(small_home.home.history)
+    small_home.set_up(store)
+    with closing(LocalIndex(small_home.home.root / "backup", "tests")) as index:
+        repository = BackupRepository(store, KeyStore(small_home.home).read())
+        BackupRun(small_home.home, repository, index, lambda: None).run()
+    key = tmp_path / "key.txt"
+    key.write_text(small_home.recovery.reveal() + "\n")
+    done = _run(tmp_path / "store", key, tmp_path / "target")
+    assert done.returncode == 0, done.stderr
+    restored = describe_tree(tmp_path / "target" / "workspace")
+    assert _without_link_counts(restored) == _without_link_counts(describe_tree(small_home.home.workspace))
 
 
 def test_the_script_refuses_what_was_changed(small_home: BackupHome, store: FolderStore, tmp_path: Path) -> None:

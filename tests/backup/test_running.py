@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.support.backup_home import describe_tree
-from tests.support.condition import until
+from tests.support.condition import DEADLINE, until
 from tests.support.freehold import FreeholdHarness
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
@@ -65,10 +65,10 @@ async def test_a_token_needs_the_scope(freehold: RunningFreehold) -> None:
     with ApiTokens(freehold.home.identity, owner=None) as tokens:
         _, token = tokens.create("reader", ["read"], None)
     headers = {"authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(base_url=freehold.url, headers=headers, trust_env=False) as client:
+    async with httpx2.AsyncClient(base_url=freehold.url, headers=headers, trust_env=False, timeout=DEADLINE) as client:
         assert (await client.get("/v1/backup")).status_code == 200
         assert (await client.post("/v1/backup/runs", json={"work": "now"})).status_code == 403
-    async with httpx2.AsyncClient(base_url=freehold.url, trust_env=False) as client:
+    async with httpx2.AsyncClient(base_url=freehold.url, trust_env=False, timeout=DEADLINE) as client:
         assert (await client.get("/v1/backup")).status_code == 401
     assert (await freehold.http.post("/v1/backup/runs", json={"work": "prune"})).status_code == 422
 

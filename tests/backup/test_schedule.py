@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.support.backup_home import BackupHome, add_events
 from tests.support.condition import until
 
-from freehold.backup.__main__ import BackupProgram
+from freehold.backup import __main__ as program_module
+from freehold.backup.__main__ import BackupProgram, tell_stale
+from freehold.backup.metrics import add_backup_metrics
 from freehold.backup.requests import find_running_work, request_work
-from freehold.backup.schedule import DAY, MONTH, Attempts, choose_work
+from freehold.backup.schedule import DAY, MONTH, Attempts, Work, choose_work
 from freehold.backup.status import (
     STALE_AFTER,
     BackupFailure,
@@ -20,11 +23,17 @@ from freehold.backup.status import (
     LastVerification,
     describe_trouble,
     read_status,
+    update_status,
 )
 from freehold.backup.stores.folder import FolderStore
 from freehold.errors import FreeholdError
+from freehold.home import Home
+from freehold.installed_version import trial_journal
+from freehold.observe.metrics import MetricsRegistry
+from freehold.timeline import Timeline
 
 NOW = 1_800_000_000.0
+FULL = BackupFailure(NOW, "backup.full", "It is full", "Prune")
 LAST = LastBackup(1, NOW - 100, NOW - 100, 1, 1, 1, 1.0)
 WELL = BackupStatus(
     last=LAST,
@@ -80,12 +89,14 @@ def test_what_failed_is_tried_again_with_growing_pauses() -> None:
     ("status", "expected"),
     [
         (WELL, None),
-        (_with(failure=BackupFailure(NOW, "backup.full", "It is full", "Prune")), ("It is full. Prune", False)),
+        (_with(failures={"now": FULL}), ("It is full. Prune", False)),
         (_with(pending=NOW - STALE_AFTER - 1), ("A change has been waiting", True)),
         (
-            _with(pending=NOW - STALE_AFTER - 1, failure=BackupFailure(NOW, "backup.full", "It is full", "Prune")),
+            _with(pending=NOW - STALE_AFTER - 1, failures={"now": FULL}),
             ("It is full. Prune", True),
         ),
+        (_with(failures={"prune": FULL}), ("The last removal of old backups failed: It is full. Prune", False)),
+        (_with(failures={"prune": FULL, "now": FULL}), ("It is full. Prune", False)),
         (_with(verification=LastVerification(NOW, 1, 1, ("pack is missing",))), ("The last verification found", True)),
         (_with(rehearsal=LastRehearsal(NOW, 1, ("timeline",))), ("The last trial of a restore found", True)),
     ],
@@ -97,6 +108,101 @@ def test_what_the_health_says(status: BackupStatus, expected: tuple[str, bool] |
     else:
         assert found[0].startswith(expected[0])
         assert found[1] == expected[1]
+
+
+def test_a_change_that_waits_too_long_is_told_once(small_home: BackupHome) -> None:
+    """And again for the next one."""
+    home = small_home.home
+
+    def count() -> int:
+        with Timeline(home.timeline, readonly=True) as timeline:
+            return len(timeline.read(after=0, kinds=["backup.stale"]))
+
+    update_status(home, pending=NOW)
+    for now, told in ((NOW + STALE_AFTER, 0), (NOW + STALE_AFTER + 1, 1), (NOW + STALE_AFTER + 9, 1)):
+        tell_stale(home, now)
+        assert count() == told
+    update_status(home, pending=None)
+    tell_stale(home, NOW + 10 * STALE_AFTER)
+    update_status(home, pending=NOW + 10 * STALE_AFTER)
+    tell_stale(home, NOW + 12 * STALE_AFTER)
+    assert count() == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "failing"),
+    [
+        (WELL, 0),
+        (_with(failures={"prune": FULL}), 1),
+        (_with(verification=LastVerification(NOW, 1, 1, ("pack is missing",))), 1),
+        (_with(rehearsal=LastRehearsal(NOW, 1, ("timeline",))), 1),
+        (_with(pending=1.0), 1),
+    ],
+)
+async def test_the_metric_tells_of_everything_that_is_wrong(
+    small_home: BackupHome, status: BackupStatus, failing: int
+) -> None:
+    update_status(small_home.home, **vars(status))
+    metrics = MetricsRegistry()
+    refresh = add_backup_metrics(metrics, SimpleNamespace(home=small_home.home))  # type: ignore[arg-type]
+    await refresh()
+    assert f"\nfreehold_backup_failing {failing:.1f}\n" in metrics.expose()
+
+
+async def test_nothing_is_backed_up_while_a_version_is_on_trial(
+    small_home: BackupHome, store: FolderStore, tmp_path: Path
+) -> None:
+    """What it writes may be taken back, and must not be what the next backup compares with."""
+    home = small_home.home
+    home.manifest.write_text(f'[backup]\nto = "{tmp_path / "store"}"\n')
+    home.run.mkdir()
+    small_home.set_up(store)
+    trial_journal(home).parent.mkdir()
+    trial_journal(home).write_text('{"copy": "before-1"}')
+    async with asyncio.timeout(60):
+        program = asyncio.create_task(BackupProgram(home, after=0.1, tick=0.1).run())
+        try:
+            await until(lambda: (home.run / "backup.sock").exists())
+            with pytest.raises(FreeholdError) as caught:
+                await request_work(home, "now")
+            assert caught.value.code == "backup.busy"
+            assert read_status(home) == BackupStatus()
+            trial_journal(home).unlink()
+            await until(lambda: read_status(home).last)
+        finally:
+            program.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await program
+
+
+async def test_a_change_is_noticed_while_other_work_hangs(
+    small_home: BackupHome, store: FolderStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a prune on a disk of the network that does not answer. Else nobody would be told that backups are late."""
+    home, real = small_home.home, program_module.run_job
+    home.manifest.write_text(f'[backup]\nto = "{tmp_path / "store"}"\n')
+    home.run.mkdir()
+    small_home.set_up(store)
+    hangs = asyncio.Event()
+
+    async def run_job(home: Home, work: Work) -> bool:
+        if work != "now":
+            hangs.set()
+            await asyncio.Event().wait()
+        return await real(home, work)
+
+    monkeypatch.setattr(program_module, "run_job", run_job)
+    async with asyncio.timeout(60):
+        program = asyncio.create_task(BackupProgram(home, after=0.1, tick=0.1).run())
+        try:
+            await hangs.wait()
+            await until(lambda: read_status(home).pending is None)
+            add_events(home, 1)
+            await until(lambda: read_status(home).pending)
+        finally:
+            program.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await program
 
 
 async def test_the_program_backs_up_what_changes(small_home: BackupHome, store: FolderStore, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Every store keeps the same contract: a folder, S3, SFTP, and an archive as far as it is written once."""
 
 import contextlib
+import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -95,6 +97,24 @@ def test_of_many_creators_at_once_one_succeeds(make_store: MakeStore) -> None:
         thread.join()
     assert len(won) == 1
     assert stores[0].get("meta/lease/7") == b"%d" % won[0]
+
+
+@pytest.mark.parametrize("make_store", ["folder", "sftp"], indirect=True)
+def test_what_a_killed_writer_left_half_written_is_removed_after_a_day(
+    make_store: MakeStore, sftp: SftpPlace, tmp_path: Path
+) -> None:
+    """Else each one would take the space of a pack for ever. A young one may be in use."""
+    store = make_store()
+    store.put("packs/ab/abc", b"whole")
+    local = tmp_path / "store" if isinstance(store, FolderStore) else Path(sftp.folder, tmp_path.name)
+    old, young = local / "packs/ab/.draft-0123456789abcdef", local / "packs/ab/.draft-fedcba9876543210"
+    for draft in (old, young):
+        draft.write_bytes(b"half")
+    day_ago = time.time() - 86_500
+    os.utime(old, (day_ago, day_ago))
+    assert [found.name for found in store.list_objects("packs/")] == ["packs/ab/abc"]
+    assert (old.exists(), young.exists()) == (False, True)
+    assert sorted(path.name for path in local.iterdir()) == ["packs"]
 
 
 @pytest.mark.parametrize(

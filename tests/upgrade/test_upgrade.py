@@ -15,16 +15,20 @@ from pathlib import Path
 import pytest
 from tests.golden.test_golden_home import HERE as GOLDEN
 from tests.golden.test_golden_home import unpack
+from tests.support.condition import wait_until
 from tests.support.freehold import FreeholdHarness
 
 from freehold import __version__
 from freehold.errors import FreeholdError
 from freehold.home import find_home
 from freehold.installed_version import current_version, find_python
-from freehold.upgrade.environment import download_wheel
+from freehold.timeline.database import FORMAT
+from freehold.upgrade import home_copy
+from freehold.upgrade import trial as trials
+from freehold.upgrade.environment import VersionEnvironment, download_wheel, make_environment
 from freehold.upgrade.home_copy import HomeCopy
 from freehold.upgrade.trial import TrialJournal, UpgradeTrial
-from freehold.upgrade.wheel import read_wheel
+from freehold.upgrade.wheel import ReleaseWheel, read_wheel
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.shared_processes
@@ -84,7 +88,10 @@ def working(present: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Installed:
-    """Freehold as a stranger has it: a wheel in an environment, without the checkout. Its packages are those of here."""
+    """Freehold as a stranger has it: a wheel in an environment, without the checkout, and without pip.
+
+    `uv tool install` and a Debian package bring no pip either. Its packages are those of here.
+    """
 
     def __init__(self, wheel: Path, folder: Path) -> None:
         self.harness = FreeholdHarness(folder)
@@ -96,7 +103,12 @@ class Installed:
             archive.extractall(packages)
         self.python = environment / "bin" / "python"
         # Nothing is downloaded. Links to the checkout do not count in a path of this kind.
-        only_here = {"PYTHONPATH": sysconfig.get_path("purelib"), "PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"}
+        needed = folder / "packages"
+        needed.mkdir()
+        for path in Path(sysconfig.get_path("purelib")).iterdir():
+            if path.name.partition("-")[0] != "pip":
+                (needed / path.name).symlink_to(path)
+        only_here = {"PYTHONPATH": str(needed), "PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"}
         self.environment = {**self.harness.environment, **only_here}
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -143,12 +155,48 @@ def test_a_version_that_does_not_get_ready_is_taken_back_with_its_data(installed
     before = hash_home(installed.home.root)
     done = installed.run("upgrade", "--from", str(broken))
     assert done.returncode == 1, done.stdout
-    assert "Version 9.0.0 did not get ready" in done.stderr
+    assert "Version 9.0.0 did not get ready: gateway is crash-looping" in done.stderr
     assert hash_home(installed.home.root) == before
     assert installed.version() == __version__
     assert not installed.is_ready(), "it did not run before"
     (aside,) = (installed.home.root / "versions").glob("failed-*")
     assert (aside / "left-behind").exists(), "what the new version wrote is kept aside"
+
+
+def test_an_older_version_that_cannot_read_the_data_says_so_and_is_taken_back(
+    installed: Installed, present: Path, tmp_path: Path
+) -> None:
+    """No migration goes back: the way back to an older format is the copy, or a backup."""
+    text = (ROOT / "src/freehold/timeline/database.py").read_text()
+    older = text.replace(f"\nFORMAT = {FORMAT}\n", f"\nFORMAT = {FORMAT - 1}\n")
+    assert older != text
+    release = make_release(present, tmp_path, "0.0.9", {"freehold/timeline/database.py": older})
+    before = hash_home(installed.home.root)
+    done = installed.run("upgrade", "--from", str(release))
+    assert done.returncode == 1, done.stdout
+    assert f"has format {FORMAT}; this Freehold knows formats up to {FORMAT - 1}" in done.stderr
+    assert hash_home(installed.home.root) == before
+    assert installed.version() == __version__
+
+
+def test_a_killed_upgrade_is_taken_back_by_the_next_start(installed: Installed, broken: Path) -> None:
+    """After kill -9 or a power loss. The keeper that starts is that of the version before, with its data."""
+    assert installed.run("up", "-d").returncode == 0
+    link = current_version(installed.home)
+    command = [str(installed.python), "-m", "freehold.cli.main", "upgrade", "--from", str(broken)]
+    with subprocess.Popen(
+        command, env=installed.environment, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as upgrade:
+        wait_until((installed.home.root / "left-behind").exists)
+        upgrade.kill()
+    assert link.resolve().name.startswith("9.0.0")
+    wait_until(lambda: installed.run("down", "--now").returncode == 0)
+    started = installed.run("up", "-d")
+    assert started.returncode == 0, started.stdout + started.stderr
+    assert installed.version() == __version__
+    assert not (installed.home.root / "left-behind").exists()
+    assert not link.is_symlink()
+    assert installed.run("down").returncode == 0
 
 
 def test_an_upgrade_of_a_running_home_comes_back_running(
@@ -175,6 +223,65 @@ def test_an_upgrade_of_a_running_home_comes_back_running(
     running = Path(f"/proc/{status['keeper']['pid']}/cmdline").read_bytes().split(b"\0")[0]
     assert Path(os.fsdecode(running)).parent.parent.resolve() == current_version(installed.home).resolve()
     assert not list((installed.home.root / "versions").glob("before-*")), "no copy is left"
+
+
+@contextlib.contextmanager
+def run_as_service(installed: Installed) -> Iterator[None]:
+    """As systemd runs a unit with Restart=always: the keeper is started again whenever it ends."""
+    once = 'export SYSTEMD_EXEC_PID=$$; exec "$0" -m freehold.keeper --home "$1"'
+    words = [
+        "sh",
+        "-c",
+        'while :; do sh -c "$0" "$1" "$2"; done',
+        once,
+        str(installed.python),
+        str(installed.home.root),
+    ]
+    service = subprocess.Popen(
+        words, env=installed.environment, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_until(installed.is_ready)
+        yield
+    finally:
+        service.kill()
+        service.wait()
+        installed.run("down", "--now")
+
+
+def test_a_service_is_not_started_again_in_the_middle_of_an_upgrade(
+    installed: Installed, broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is copied does not change meanwhile, and the version before comes back by the service itself."""
+    current_version(installed.home).unlink(missing_ok=True)
+    installed.run("down")
+    with run_as_service(installed):
+        with monkeypatch.context() as patch:
+            for name, value in installed.environment.items():
+                patch.setenv(name, value)
+            patch.setattr(trials, "SERVICE_TIMEOUT", 5.0)
+            attempt = UpgradeTrial(installed.home, print)
+            wheel = read_wheel(broken)
+            environment = make_environment(wheel, attempt.folder / wheel.name)
+            with attempt.hold(), pytest.raises(FreeholdError, match="its service is not ready") as caught:
+                attempt.carry_out(environment, wheel.version)
+            assert "{" not in caught.value.message, "in words"
+        wait_until(installed.is_ready)
+        assert installed.version() == __version__
+        assert not (installed.home.root / "left-behind").exists()
+
+
+def test_a_service_itself_runs_the_version_that_is_tried(installed: Installed, working: Path) -> None:
+    current_version(installed.home).unlink(missing_ok=True)
+    installed.run("down")
+    with run_as_service(installed):
+        done = installed.run("upgrade", "--without-backup", "--from", str(working))
+        assert done.returncode == 0, done.stderr
+        assert installed.version() == "9.1.0"
+        keeper = json.loads(installed.run("status", "--json").stdout)["keeper"]["pid"]
+        variables = Path(f"/proc/{keeper}/environ").read_bytes().split(b"\0")
+        assert f"SYSTEMD_EXEC_PID={keeper}".encode() in variables, "it is the service that runs, and no second one"
+    current_version(installed.home).unlink()
 
 
 def test_without_the_backup_that_was_set_up_nothing_is_tried(
@@ -254,6 +361,30 @@ def test_a_version_that_cannot_be_stopped_by_its_command_is_killed(tmp_path: Pat
     assert (tmp_path / "freehold.toml").read_text() == "old"
 
 
+def test_an_upgrade_without_room_for_a_copy_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = find_home(tmp_path)
+    (tmp_path / "freehold.toml").write_text("old")
+    monkeypatch.setattr(home_copy, "SPARE_BYTES", 1 << 62)
+    said: list[str] = []
+    trial = UpgradeTrial(home, said.append)
+    with trial.hold(), pytest.raises(FreeholdError) as caught:
+        trial.carry_out(VersionEnvironment(tmp_path / "nowhere" / "bin" / "python"), "9.0.0")
+    assert caught.value.code == "upgrade.no-space"
+    assert said == []
+
+
+def test_what_an_interrupted_copy_left_is_removed(tmp_path: Path) -> None:
+    home = find_home(tmp_path)
+    trial = UpgradeTrial(home, print)
+    with trial.hold():
+        for name in ("before-1", ".before-2", "failed-3"):
+            deep = trial.folder / name / "history"
+            deep.mkdir(parents=True)
+            (deep / "file").write_text("kept")
+    with trial.hold():
+        assert sorted(one.name for one in trial.folder.iterdir()) == ["failed-3", "lock"]
+
+
 def test_two_upgrades_do_not_run_at_once(tmp_path: Path) -> None:
     home = find_home(tmp_path)
     with UpgradeTrial(home, print).hold(), pytest.raises(FreeholdError) as caught, UpgradeTrial(home, print).hold():
@@ -291,6 +422,14 @@ def test_a_restore_of_a_copy_may_be_interrupted(tmp_path: Path, stop: str, monke
     assert (home.root / "timeline.db").read_text() == "events"
     assert not (home.root / "new.db").exists()
     assert not (tmp_path / "before-1").exists()
+
+
+def test_what_is_new_since_a_version_is_read_to_the_owner_and_nothing_when_it_is_older() -> None:
+    text = "# Changelog\n\nIntroduction.\n\n## [0.3.0] - 2027-01-01\n\n- New.\n\n## 0.2.0\n\n- Old.\n"
+    wheel = ReleaseWheel(Path("x.whl"), "0.3.0", "", text)
+    assert wheel.describe_changes("0.2.0") == "## [0.3.0] - 2027-01-01\n\n- New."
+    assert wheel.describe_changes("0.3.0") == ""
+    assert wheel.describe_changes("0.4.0") == "", "going back is not told as news"
 
 
 def test_a_file_that_is_no_wheel_of_freehold_is_refused(tmp_path: Path) -> None:

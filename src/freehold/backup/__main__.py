@@ -12,15 +12,17 @@ import signal
 import sqlite3
 import sys
 import time
+from datetime import UTC, datetime
 
 from freehold.backup.home_state import read_home_state
-from freehold.backup.job import read_section
+from freehold.backup.job import read_section, record_event
 from freehold.backup.recovery_state import is_set_up
 from freehold.backup.requests import SOCKET, RequestedWork, serve_requests
 from freehold.backup.schedule import Attempts, Work, choose_work
-from freehold.backup.status import read_status, update_status
+from freehold.backup.status import BackupStatus, is_stale, read_status, update_status
 from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder, find_home
+from freehold.installed_version import is_on_trial
 from freehold.observe.logs import configure_logging
 
 TICK = 15.0
@@ -39,7 +41,8 @@ class BackupProgram:
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
-        async with serve_requests(self._home, self._ask, lambda: self._running):
+        async with serve_requests(self._home, self._ask, lambda: self._running), asyncio.TaskGroup() as group:
+            group.create_task(self._watch_age())
             while True:
                 await self._do_work()
                 with contextlib.suppress(TimeoutError):
@@ -47,8 +50,17 @@ class BackupProgram:
                         await self._wake.wait()
                 self._wake.clear()
 
+    async def _watch_age(self) -> None:
+        """Beside the work, which may hang: a change is noticed all the same."""
+        while True:
+            if self._running not in (None, "now"):
+                await self._note_changes()
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(tell_stale, self._home, time.time())
+            await asyncio.sleep(self._tick)
+
     def _ask(self, work: RequestedWork) -> bool:
-        if self._running is not None or self._asked is not None:
+        if self._running is not None or self._asked is not None or is_on_trial(self._home):
             return False
         self._asked = work
         self._wake.set()
@@ -56,8 +68,8 @@ class BackupProgram:
 
     async def _do_work(self) -> None:
         """Everything that is due, one after the other."""
-        if not is_set_up(self._home):
-            self._asked = None
+        if not is_set_up(self._home) or is_on_trial(self._home):
+            self._asked = None  # what a version on trial writes may be taken back, and would be in a backup
             return
         while (work := self._asked or await self._choose()) is not None:
             self._asked, self._running = None, work
@@ -69,6 +81,11 @@ class BackupProgram:
             self._attempts[work] = Attempts(before.count + 1, time.time()) if failed else Attempts()
 
     async def _choose(self) -> Work | None:
+        status, changed = await self._note_changes()
+        return choose_work(status, self._attempts, changed=changed, after=self._after, now=time.time())
+
+    async def _note_changes(self) -> tuple[BackupStatus, bool]:
+        """Whether something is in no backup. The status says since when."""
         status = read_status(self._home)
         try:
             changed = await asyncio.to_thread(read_home_state, self._home) != status.state
@@ -79,7 +96,16 @@ class BackupProgram:
             status = update_status(self._home, pending=time.time())
         elif not changed and status.pending is not None:
             status = update_status(self._home, pending=None)
-        return choose_work(status, self._attempts, changed=changed, after=self._after, now=time.time())
+        return status, changed
+
+
+def tell_stale(home: Home, now: float) -> None:
+    """Once for each change that waits too long."""
+    status = read_status(home)
+    if status.pending is not None and status.told != status.pending and is_stale(status, now):
+        update_status(home, told=status.pending)
+        since = datetime.fromtimestamp(status.pending, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        record_event(home, "backup.stale", {"since": since})
 
 
 async def run_job(home: Home, work: Work) -> bool:

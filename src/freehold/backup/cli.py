@@ -66,7 +66,11 @@ def command() -> None:
 
 @command.command()
 @click.option("--take-over", is_flag=True, help="Write to a place that another Freehold wrote to before.")
-@click.option("--accept-loss", is_flag=True, help="Go on with a place that has lost backups.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Go on although the place lost backups, or this home is older than the last one.",
+)
 @home_option
 @json_option(JsonOutput("freehold.backup.run:BackupResult"))
 def now(home: Home, take_over: bool, accept_loss: bool, as_json: bool) -> None:
@@ -131,7 +135,7 @@ def status(home: Home, as_json: bool) -> None:
             )
         )
     elif not section.to:
-        click.echo("Backups are off. Set to in [backup] of freehold.toml")
+        click.echo('Backups are off. Set a place in freehold.toml, under [backup]: to = "/mnt/backup/freehold"')
     else:
         click.echo(f"To      {section.to}")
         if found.last is not None:
@@ -156,6 +160,8 @@ def status(home: Home, as_json: bool) -> None:
 def list_backups(home: Home, limit: int, as_json: bool) -> None:
     """List the backups, the newest first.
 
+    Exits 1 when one of them cannot be read.
+
     \b
     Example:
       freehold backup list --limit 100
@@ -164,16 +170,22 @@ def list_backups(home: Home, limit: int, as_json: bool) -> None:
 
     require_home(home)
     with open_repository(home) as opened:
-        numbers = opened.repository.list_meta().snapshots
-        found = [opened.repository.get_snapshot(number) for number in sorted(numbers, reverse=True)[:limit]]
+        numbers = sorted(opened.repository.list_meta().snapshots, reverse=True)[:limit]
+        read = [opened.repository.find_snapshot(number) for number in numbers]
+    found = [one for one, _ in read if one is not None]
+    troubles = [trouble for _, trouble in read if trouble is not None]
     if as_json:
         echo_json(found)
-        return
-    for one in found:
-        size = f"{format_bytes(one.total)}, {format_bytes(one.added)} new"
-        click.echo(f"{one.number:>6}  {format_time(one.at)}  {one.files:>9,} files  {size}  {one.host}")
-    if not found:
-        click.echo("There are no backups yet. Make one: freehold backup now")
+    else:
+        for one in found:
+            size = f"{format_bytes(one.total)}, {format_bytes(one.added)} new"
+            click.echo(f"{one.number:>6}  {format_time(one.at)}  {one.files:>9,} files  {size}  {one.host}")
+        if not read:
+            click.echo("There are no backups yet. Make one: freehold backup now")
+    for trouble in troubles:
+        click.secho(trouble.message, fg="red", err=True)
+    if troubles:
+        sys.exit(1)
 
 
 @command.command()
@@ -217,25 +229,27 @@ def verify(home: Home, everything: bool, restore: bool, as_json: bool) -> None:
 
 
 @command.command()
+@click.option("--damaged", is_flag=True, help="Remove backups that cannot be read, too. Else nothing is removed.")
 @home_option
 @json_option(JsonOutput("freehold.backup.prune:PruneResult"))
-def prune(home: Home, as_json: bool) -> None:
-    """Remove backups that are not kept any more, and what only they need.
+def prune(home: Home, damaged: bool, as_json: bool) -> None:
+    """Remove backups that are kept no longer, and what only they need.
 
     hourly, daily and weekly in [backup] say which are kept. Freehold does this by itself once a day.
 
     \b
-    Example:
+    Examples:
       freehold backup prune
+      freehold backup prune --damaged
     """
     from freehold.backup import job
 
     require_home(home)
-    result = job.prune(home)
+    result = job.prune(home, drop_damaged=damaged)
     if as_json:
         echo_json(result)
         return
-    click.echo(f"{result.kept} backups kept, {result.forgotten} removed, {format_bytes(max(0, result.freed))} freed.")
+    click.echo(f"{result.kept} kept, {result.forgotten} removed, {format_bytes(max(0, result.freed))} freed.")
 
 
 @command.command()
@@ -256,7 +270,7 @@ def key(home: Home, renew: bool, trial: bool, recipient: str | None, as_json: bo
       freehold backup key --try
     """
     from freehold.backup.age import AgeRecipient
-    from freehold.backup.keys import parse_recovery_key
+    from freehold.backup.keys import KeyStore, parse_recovery_key
     from freehold.backup.recovery_key import make_recovery_key, try_recovery_key, use_recovery_key
     from freehold.backup.recovery_state import is_set_up, read_recovery_state
 
@@ -269,6 +283,7 @@ def key(home: Home, renew: bool, trial: bool, recipient: str | None, as_json: bo
             raise click.BadParameter(f"{recipient!r} is no age recipient: {error}") from None
         state = use_recovery_key(home, parsed)
     elif trial:
+        KeyStore(home).read()  # nobody is asked for a key that there is not
         state = try_recovery_key(home, parse_recovery_key(read_key("Recovery key")))
     elif renew or state is None:
         state = make_recovery_key(home, partial(_show_key, as_json=as_json))

@@ -1,14 +1,18 @@
 """The list of files of a backup: one JSON object a line, one line for each file, folder and link."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 EntryType = Literal["file", "folder", "link", "table"]
 MAX_INLINE_BLOBS = 64
 """The blobs of a longer file are named in blobs of their own."""
 MAX_PATH = 8192
+MAX_WHOLE_PATH = 4095
+"""What the kernel takes as one path. Agents can make longer ones, folder by folder."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,10 @@ def check_path(path: bytes) -> bytes:
     if not path or len(path) > MAX_PATH or b"\0" in path or any(part in (b"", b".", b"..") for part in parts):
         raise BadListing(f"{_show(path)[:200]!r} is no path in a home")
     return path
+
+
+def can_be_reached(path: Path) -> bool:
+    return len(os.fsencode(path)) <= MAX_WHOLE_PATH
 
 
 def _show(path: bytes) -> str:

@@ -1,15 +1,20 @@
 """The history of a home from its tables and contents, and the files of its newest entry."""
 
+import errno
 import os
+import re
+import shutil
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import zstandard
 
+from freehold.backup.file_list import can_be_reached
 from freehold.backup.history_tables import SCHEMA_TABLE
 from freehold.backup.snapshot import BackupSnapshot
 from freehold.errors import FreeholdError
@@ -19,6 +24,7 @@ BlobUses = dict[bytes, list[Callable[[bytes], None]]]
 """What to do with each blob when it is read."""
 _MIN_COMPRESSED_BYTES = 160
 _BATCH = 256
+_TABLE_NAME = re.compile(r"[a-z_]{1,64}")
 
 _LIVE = """
     SELECT version.place, place.parent, place.name, version.node,
@@ -61,11 +67,14 @@ class HistoryRebuild:
         (folder / "history.db").chmod(0o600)
         self._zstd = zstandard.ZstdCompressor(level=1, write_checksum=False)
         self._waiting: list[tuple[int, bytes, int, bytes]] = []
-        self._live: list[LivePath] = []
+        self.live: list[LivePath] = []
+        """The paths of the newest entry. Those above come first."""
         self._targets: dict[Path, bytes] = {}
         self._linked: dict[int, Path] = {}
         self._indexes: list[str] = []
         self.files = 0
+        self.too_long = 0
+        """Paths that cannot be written here. History has them: its own restore works folder by folder."""
 
     def add_table(self, name: str, content: bytes) -> None:
         if not name.isidentifier():
@@ -91,7 +100,7 @@ class HistoryRebuild:
                 uses[digest].append(partial(self._add_content, number, digest))
         for number, (digest, _) in chunks.items():
             uses[digest].append(partial(self._add_chunk, number, digest))
-        for live in self._live:
+        for live in self.live:
             if stat.S_ISDIR(live.mode):
                 live.path.mkdir(mode=0o700, exist_ok=True)
             elif live.content is not None:
@@ -137,6 +146,7 @@ class HistoryRebuild:
         db.execute("DETACH stored")
         db.execute(f"PRAGMA user_version = {version:d}")
         for kind, name, sql in schema:
+            _check_statement(kind, name, sql)
             if kind != "table":
                 self._indexes.append(sql)
                 continue
@@ -152,31 +162,33 @@ class HistoryRebuild:
     def _read_live(self) -> None:
         """Folders before what is in them."""
         rows = {row[0]: row[1:] for row in self._db.execute(_LIVE)}
-        paths: dict[int, tuple[Path, str, int] | None] = {}
-
-        def locate(place: int) -> tuple[Path, str, int] | None:
-            if place not in paths:
-                row = rows.get(place)
-                paths[place] = None if row is None else self._locate(row[0], bytes(row[1]), locate)
-            return paths[place]
-
+        paths: dict[int, tuple[Path, str] | None] = {0: None}
         for place, (_, _, node, mode, mtime, size, content) in rows.items():
-            found = locate(place)
-            if found is not None:
-                self._live.append(LivePath(found[0], found[1], node, mode, mtime, size, content))
-        self._live.sort(key=lambda live: len(live.path.parts))
-        self.files = len(self._live)
+            chain = []  # not by recursion: agents decide how deep folders are
+            above = place
+            while above not in paths:
+                chain.append(above)
+                paths[above] = None  # also ends a chain that leads back to itself
+                above = rows[above][0] if above in rows else 0
+            for one in reversed(chain):
+                paths[one] = self._locate(rows[one], paths[rows[one][0]]) if one in rows else None
+            found = paths[place]
+            if found is not None and not can_be_reached(found[0]):
+                self.too_long += 1
+            elif found is not None:
+                self.live.append(LivePath(found[0], found[1], node, mode, mtime, size, content))
+        self.live.sort(key=lambda live: len(live.path.parts))
+        self.files = len(self.live)
 
-    def _locate(
-        self, parent: int, name: bytes, locate: Callable[[int], tuple[Path, str, int] | None]
-    ) -> tuple[Path, str, int] | None:
+    def _locate(self, row: Sequence[Any], above: tuple[Path, str] | None) -> tuple[Path, str] | None:
+        """The path of a row, and the folder of the home that it is in. None if that is no folder of this backup."""
+        parent, name = row[0], bytes(row[1])
         if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
             raise FreeholdError("backup.bad-listing", f"{name[:100]!r} is no name of a file", kind="damaged")
         text = os.fsdecode(name)
         if parent == 0:
-            return (self._home / text, text, 1) if text in self._snapshot.folders else None
-        above = locate(parent)
-        return None if above is None else (above[0] / text, above[1], above[2] + 1)
+            return (self._home / text, text) if text in self._snapshot.folders else None
+        return None if above is None else (above[0] / text, above[1])
 
     def _add_content(self, number: int, digest: bytes, content: bytes) -> None:
         self._waiting.append((number, digest, len(content), content))
@@ -206,12 +218,12 @@ class HistoryRebuild:
 
     def finish(self) -> None:
         """Links, times, modes and owners; then the indexes of the database."""
-        for live in self._live:
+        for live in self.live:
             if stat.S_ISLNK(live.mode):
                 live.path.symlink_to(os.fsdecode(self._targets[live.path]))
             elif live.node and live.content is not None and self._linked[live.node] != live.path:
-                os.link(self._linked[live.node], live.path)
-        for live in reversed(self._live):
+                _link(self._linked[live.node], live.path)
+        for live in reversed(self.live):
             self._finish_path(live)
         self._store_contents()
         self._db.execute("COMMIT")
@@ -236,6 +248,23 @@ class HistoryRebuild:
         if not stat.S_ISLNK(live.mode):
             live.path.chmod(stat.S_IMODE(live.mode))
         os.utime(live.path, ns=(live.mtime, live.mtime), follow_symlinks=False)
+
+
+def _check_statement(kind: object, name: object, sql: object) -> None:
+    """The list of tables makes tables and indexes, and no statement that could reach another file."""
+    wanted = {"table": ("CREATE TABLE ",), "index": ("CREATE INDEX ", "CREATE UNIQUE INDEX ")}.get(str(kind), ())
+    if not (isinstance(name, str) and _TABLE_NAME.fullmatch(name) and isinstance(sql, str) and sql.startswith(wanted)):
+        raise FreeholdError("backup.bad-listing", f"{str(name)[:100]!r} is no table of history", kind="damaged")
+
+
+def _link(existing: Path, path: Path) -> None:
+    """A file of its own where the folders are on two volumes, as they are in containers."""
+    try:
+        path.hardlink_to(existing)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        shutil.copyfile(existing, path)
 
 
 def write_new(path: Path, content: bytes) -> None:

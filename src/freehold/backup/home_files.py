@@ -26,6 +26,8 @@ LEFT_OUT = frozenset(
 """What is made again, or is of no use on another machine. The history has a form of its own; see `history_tables`."""
 TRACKED = ("workspace", "home", "pods")
 MAX_DEPTH = 100
+MAX_STORED_PATH = 4000
+"""A longer one could not be written by a restore."""
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 
@@ -68,6 +70,8 @@ class HomeFiles:
 
     def open_recorded(self, path: bytes) -> FoundFile | None:
         """A file that history lists and could not store. None when it is no regular file any more."""
+        if self._is_too_long(path):
+            return None
         try:
             handle = self._open_path(path)
             try:
@@ -142,12 +146,14 @@ class HomeFiles:
     ) -> Iterator[FoundFile]:
         """This entry and everything below. With `wanted`, only what it accepts, and all below that."""
         path = above + b"/" + name if above else name
+        if self._is_too_long(path):
+            return
         try:
             found = os.stat(name, dir_fd=parent, follow_symlinks=False)
             taken = wanted is None or wanted(path, found.st_mode)
             if stat.S_ISDIR(found.st_mode):
                 if depth >= MAX_DEPTH:
-                    self.notes.append(f"{os.fsdecode(path)[:200]} is more than {MAX_DEPTH} folders deep")
+                    self.notes.append(f"{_show(path)} is more than {MAX_DEPTH} folders deep")
                     return
                 handle = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
                 try:
@@ -165,9 +171,20 @@ class HomeFiles:
         except OSError as error:
             self._note(path, error)
 
+    def _is_too_long(self, path: bytes) -> bool:
+        if len(path) > MAX_STORED_PATH:
+            self.notes.append(f"{_show(path)} is longer than {MAX_STORED_PATH:,} bytes")
+        return len(path) > MAX_STORED_PATH
+
     def _note(self, path: bytes, error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):  # it was removed meanwhile
-            self.notes.append(f"{os.fsdecode(path)[:200]}: {error.strerror}")
+            self.notes.append(f"{_show(path)}: {error.strerror}")
+
+
+def _show(path: bytes) -> str:
+    """For a terminal and a page: agents choose these names."""
+    text = path[:200].decode("utf-8", "backslashreplace")
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _list_names(handle: int) -> list[str]:

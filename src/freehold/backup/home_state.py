@@ -84,6 +84,6 @@ def check_anchor(home: Home, anchor: TimelineAnchor) -> None:
         raise FreeholdError(
             "backup.timeline-cut",
             f"The timeline does not have event {anchor.seq} as the last backup saw it: it was cut or changed",
-            hint="See freehold timeline verify. Older backups have the events: freehold restore-from … --into a folder beside",
+            hint="If you restored an older backup: freehold backup now --accept-loss. Else see freehold timeline verify; older backups have the events: freehold restore-from … --into a folder beside",
             kind="damaged",
         )

@@ -28,10 +28,12 @@ from freehold.backup.retention import BackupRetention
 from freehold.backup.run import BackupResult, BackupRun
 from freehold.backup.section import BackupSection
 from freehold.backup.status import (
+    WORKS,
     BackupFailure,
     LastBackup,
     LastRehearsal,
     LastVerification,
+    note_failure,
     read_status,
     update_status,
 )
@@ -45,8 +47,6 @@ from freehold.keeper.client import call_keeper
 from freehold.manifest import require_manifest
 from freehold.manifest.secret_text import parse_reference
 from freehold.timeline import Timeline
-
-WORKS = ("now", "verify", "rehearse", "prune")
 
 
 def read_section(home: Home) -> BackupSection:
@@ -146,11 +146,11 @@ def _take_snapshot_here(home: Home, names: tuple[str, ...], ignore: tuple[str, .
 
 
 def back_up(home: Home, *, take_over: bool = False, accept_loss: bool = False) -> BackupResult:
-    with noting_failure(home), open_repository(home) as opened:
+    with noting_failure(home, "now"), open_repository(home) as opened:
         run = BackupRun(home, opened.repository, opened.index, lambda: take_snapshot(home))
         if accept_loss:
             opened.index.set_newest(0, "")
-        result = run.run(take_over=take_over, always=accept_loss)
+        result = run.run(take_over=take_over, accept_loss=accept_loss)
         now = time.time()
         known = read_status(home).last
         if result.changed or known is None or known.number != result.number:
@@ -165,7 +165,7 @@ def back_up(home: Home, *, take_over: bool = False, accept_loss: bool = False) -
                 result.seconds,
                 snapshot.notes,
             )
-        update_status(home, last=replace(known, checked=now), failure=None, pending=None, state=result.state)
+        update_status(home, last=replace(known, checked=now), pending=None, state=result.state)
         if result.changed:
             record_event(
                 home, "backup.completed", {"number": result.number, "files": result.files, "added": result.added}
@@ -174,7 +174,7 @@ def back_up(home: Home, *, take_over: bool = False, accept_loss: bool = False) -
 
 
 def verify(home: Home, *, everything: bool = False) -> VerifyResult:
-    with noting_failure(home), open_repository(home) as opened:
+    with noting_failure(home, "verify"), open_repository(home) as opened:
         result = verify_packs(opened.repository, opened.index, home, everything=everything)
         stored = sum(found.size for found in opened.repository.store.list_objects(PACKS))
         done = LastVerification(time.time(), result.packs, result.all_packs, result.problems)
@@ -184,31 +184,32 @@ def verify(home: Home, *, everything: bool = False) -> VerifyResult:
 
 
 def rehearse(home: Home) -> tuple[str, ...]:
-    with noting_failure(home), open_repository(home) as opened:
+    with noting_failure(home, "rehearse"), open_repository(home) as opened:
         snapshot, problems = rehearse_restore(opened.repository, home.root / "backup" / "rehearsal")
         update_status(home, rehearsal=LastRehearsal(time.time(), snapshot.number, problems))
         record_event(home, "backup.rehearsed", {"number": snapshot.number, "problems": list(problems[:5])})
         return problems
 
 
-def prune(home: Home) -> PruneResult:
-    with noting_failure(home), open_repository(home) as opened:
+def prune(home: Home, *, drop_damaged: bool = False) -> PruneResult:
+    with noting_failure(home, "prune"), open_repository(home) as opened:
         section = opened.section
         lease = Lease(opened.repository, opened.index.holder, str(home.root))
         listing = opened.repository.list_meta()
         lease.acquire(listing)
         opened.index.synchronize(opened.repository, listing)
         rule = BackupRetention(section.hourly, section.daily, section.weekly)
-        result = Prune(opened.repository, opened.index, lease, rule).run()
-        lease.release()
+        result = Prune(opened.repository, opened.index, lease, rule, drop_damaged=drop_damaged).run()
+        with contextlib.suppress(FreeholdError):
+            lease.release()
         update_status(home, pruned=time.time())
         record_event(home, "backup.pruned", {"forgotten": result.forgotten, "kept": result.kept, "freed": result.freed})
         return result
 
 
 @contextlib.contextmanager
-def noting_failure(home: Home) -> Iterator[None]:
-    """Note why the work failed, for the page and the health. The timeline gets the first failure of a row."""
+def noting_failure(home: Home, work: str) -> Iterator[None]:
+    """Note why the work failed, for the page and the health. The timeline gets the first failure of a row of this work."""
     try:
         try:
             yield
@@ -220,11 +221,13 @@ def noting_failure(home: Home) -> Iterator[None]:
             ) from error
     except FreeholdError as error:
         if error.code != "backup.busy" and (home.root / "backup").is_dir():
-            before = read_status(home).failure
-            update_status(home, failure=BackupFailure(time.time(), error.code, error.message, error.next_step))
+            before = read_status(home).failures.get(work)
+            note_failure(home, work, BackupFailure(time.time(), error.code, error.message, error.next_step))
             if before is None or before.code != error.code:
-                record_event(home, "backup.failed", {"code": error.code, "message": error.message})
+                record_event(home, "backup.failed", {"work": work, "code": error.code, "message": error.message})
         raise
+    if work in read_status(home).failures:
+        note_failure(home, work, None)
 
 
 def record_event(home: Home, kind: str, data: dict[str, Any]) -> None:

@@ -49,15 +49,19 @@ class Lease:
 
     def renew(self, share: float = 1 / 3) -> None:
         """Cheap until this share of the time is over: nobody can have taken it before. Raises `backup.leased`."""
-        if time.monotonic() - self._renewed > LEASE_SECONDS * share:
-            self._advance(self._number, active=True)
+        if _read_clock() - self._renewed > LEASE_SECONDS * share:
+            self.confirm()
+
+    def confirm(self) -> None:
+        """Raises `backup.leased` if another writer has it, however short ago it was renewed."""
+        self._advance(self._number, active=True)
 
     def release(self) -> None:
         """The next writer need not wait. This Freehold stays the one that may write."""
         self._create(self._number + 1, active=False)
 
     def _advance(self, number: int, *, active: bool) -> None:
-        self._renewed = time.monotonic()  # before the request: the store may see it later than this
+        self._renewed = _read_clock()  # before the request: the store may see it later than this
         self._create(number + 1, active=active)
         leases = self._repository.list_meta().leases
         if max(leases, default=0) != number + 1:  # ours is older than that of somebody who has deleted the ones before
@@ -87,6 +91,11 @@ class Lease:
     def _taken(self, number: int) -> FreeholdError:
         other = self._read(number) or LeaseHolder("", "another machine", "", active=True)
         return _leased(self._repository.where, other, self._repository.store.read_clock(), active=True)
+
+
+def _read_clock() -> float:
+    """Goes on while this machine sleeps, unlike `time.monotonic`: another writer may have taken the lease meanwhile."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _leased(where: str, other: LeaseHolder, since: float, *, active: bool) -> FreeholdError:

@@ -148,11 +148,15 @@ class LocalIndex:
             self.db.execute("INSERT OR IGNORE INTO lost VALUES (?)", (name,))
             self.db.execute("DELETE FROM blob WHERE pack = (SELECT id FROM pack WHERE name = ?)", (name,))
             self.db.execute("DELETE FROM pack WHERE name = ?", (name,))
-            self.db.execute("DELETE FROM meta WHERE key = 'state'")
+            self.forget_state()
 
     def unlist(self, name: str) -> None:
         """An index is lost: the packs that it named get into the next one."""
         self.db.execute("UPDATE pack SET listed = NULL WHERE listed = ?", (name,))
+        self.forget_state()
+
+    def forget_state(self) -> None:
+        """The next backup is made even if nothing has changed."""
         self.db.execute("DELETE FROM meta WHERE key = 'state'")
 
     def list_lost(self) -> set[str]:

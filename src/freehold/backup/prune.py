@@ -4,20 +4,25 @@ Nothing that a remaining backup needs is ever missing, wherever this ends: first
 of all that remains, then the old indexes go, and then the packs that no index names.
 """
 
+import os
+import shutil
 import sqlite3
 import tempfile
+from collections import defaultdict
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 from freehold.backup.blob_writer import BlobWriter
-from freehold.backup.file_list import BadListing, decode_listing
+from freehold.backup.file_list import BadListing, ListedFile, decode_listing
 from freehold.backup.history_tables import TABLE_FOLDER
 from freehold.backup.lease import Lease
 from freehold.backup.local_index import LocalIndex
 from freehold.backup.pack import PACK_BYTES
-from freehold.backup.repository import PACKS, BackupRepository, PackRecord, pack_path
+from freehold.backup.prune_tables import PruneTables
+from freehold.backup.repository import PACKS, BackupRepository, pack_path
 from freehold.backup.restore import BlobReader
 from freehold.backup.retention import BackupRetention, choose_kept
+from freehold.backup.snapshot import BackupSnapshot
 from freehold.backup.stores.contract import object_lost
 from freehold.errors import FreeholdError
 from freehold.history.contents import CHUNKED
@@ -39,62 +44,105 @@ class PruneResult:
 class Prune:
     """The caller holds the lease, and has synchronized the index."""
 
-    def __init__(self, repository: BackupRepository, index: LocalIndex, lease: Lease, rule: BackupRetention) -> None:
+    def __init__(
+        self,
+        repository: BackupRepository,
+        index: LocalIndex,
+        lease: Lease,
+        rule: BackupRetention,
+        *,
+        drop_damaged: bool = False,
+    ) -> None:
+        """With `drop_damaged`, a backup that cannot be read is removed. Else nothing is removed beside one."""
         self._repository = repository
         self._index = index
         self._lease = lease
         self._rule = rule
+        self._drop_damaged = drop_damaged
+        self._scratch = index.path.parent / "scratch"
+        """As that of a backup: whichever comes next removes what a killed one has left."""
 
     def run(self) -> PruneResult:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(mode=0o700)
+        try:
+            with closing(PruneTables(self._scratch / "tables.db")) as tables:
+                return self._run(tables)
+        finally:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _run(self, tables: PruneTables) -> PruneResult:
         listing = self._repository.list_meta()
-        snapshots = [self._repository.get_snapshot(number) for number in listing.snapshots]
+        snapshots, damaged = self._read_snapshots(listing.snapshots)
         kept = choose_kept([(snapshot.number, snapshot.at) for snapshot in snapshots], self._rule)
-        used = self._find_used([snapshot.listing for snapshot in snapshots if snapshot.number in kept])
-        packs = self._read_packs(listing.indexes)
-        self._check_complete(used, packs)
-        self._lease.renew(0.1)
-        forgotten = [snapshot.number for snapshot in snapshots if snapshot.number not in kept]
+        self._read_packs(listing.indexes, tables)
+        self._find_used([snapshot.listing for snapshot in snapshots if snapshot.number in kept], tables)
+        self._check_complete(tables)
+        forgotten = damaged + [snapshot.number for snapshot in snapshots if snapshot.number not in kept]
         for number in forgotten:
+            self._lease.renew(0.1)
             self._repository.delete_snapshot(number)
-        rewritten, dead = self._sort_packs(packs, used)
-        fresh = self._rewrite(rewritten, used, {name: pack for name, pack in packs.items() if name not in dead})
-        remaining = [pack for name, pack in packs.items() if name not in dead and name not in rewritten] + fresh
-        new = {self._repository.put_index(part) for part in _split(remaining)}
-        self._lease.renew(0.1)
+        rewritten, dead = self._sort_packs(tables)
+        tables.set_fate(rewritten, "rewritten")
+        tables.set_fate(dead, "dead")
+        stored = self._rewrite(rewritten, tables)
+        new = set()
+        for part in tables.list_kept(INDEX_BLOBS):
+            self._lease.renew(0.1)
+            new.add(self._repository.put_index(part))
         for name in listing.indexes - new:
+            self._lease.renew(0.1)
             self._repository.delete_index(name)
-        freed, removed = self._sweep({pack.name for pack in remaining})
+        freed, removed = self._sweep(tables.list_kept_names())
         self._index.forget_packs()
         self._index.db.execute("DELETE FROM blob")
         self._index.db.execute("DELETE FROM pack")
         self._index.synchronize(self._repository, self._repository.list_meta())
-        return PruneResult(len(forgotten), len(kept), removed, len(rewritten), freed - sum(pack.size for pack in fresh))
+        return PruneResult(len(forgotten), len(kept), removed, len(rewritten), freed - stored)
 
-    def _read_packs(self, indexes: frozenset[str]) -> dict[str, PackRecord]:
+    def _read_snapshots(self, numbers: tuple[int, ...]) -> tuple[list[BackupSnapshot], list[int]]:
+        """The backups, and the numbers of those that cannot be read. Raises `backup.lost` unless they may be dropped."""
+        snapshots, damaged = [], []
+        for number in numbers:
+            snapshot, trouble = self._repository.find_snapshot(number)
+            if snapshot is not None:
+                snapshots.append(snapshot)
+                continue
+            assert trouble is not None
+            if number == max(numbers):
+                raise FreeholdError("backup.lost", trouble.message, hint="Make another one first: freehold backup now")
+            if not self._drop_damaged:
+                raise FreeholdError(
+                    "backup.lost",
+                    f"Nothing was removed: {trouble.message}",
+                    hint="To remove that backup too: freehold backup prune --damaged",
+                )
+            damaged.append(number)
+        return snapshots, damaged
+
+    def _read_packs(self, indexes: frozenset[str], tables: PruneTables) -> None:
         """All packs that are named by an index that can be read, or that this machine has just stored."""
-        packs = {pack.name: pack for name in sorted(indexes) for pack in self._repository.find_index(name)[0]}
-        return packs | {pack.name: pack for pack in self._index.list_unlisted()}
+        for name in sorted(indexes):
+            packs, trouble = self._repository.find_index(name)
+            tables.add_packs(packs)
+            tables.trouble = trouble or tables.trouble
+        tables.add_packs(self._index.list_unlisted())
+        tables.mark_lost(self._index.list_lost())
 
-    def _check_complete(self, used: set[bytes], packs: dict[str, PackRecord]) -> None:
+    def _check_complete(self, tables: PruneTables) -> None:
         """Raises when a kept backup needs a blob that no pack has: then the damage is looked at first."""
-        known = {digest for pack in packs.values() for digest, _ in pack.blobs}
-        missing = used - known
+        missing = tables.count_missing()
         if missing:
-            raise object_lost(self._repository.where, f"{len(missing)} blobs", "are in no index")
+            raise object_lost(self._repository.where, f"{missing} blobs", "are in no index")
 
-    def _sort_packs(self, packs: dict[str, PackRecord], used: set[bytes]) -> tuple[set[str], set[str]]:
+    def _sort_packs(self, tables: PruneTables) -> tuple[set[str], set[str]]:
         """The packs to write anew because less than half of them is used, or they are many and small; and the unused."""
         rewritten, dead, small = set(), set(), set()
-        lost: set[str] = self._index.list_lost() & packs.keys()
-        safe = {digest for name, pack in packs.items() if name not in lost for digest, _ in pack.blobs}
-        for name, pack in packs.items():
-            if name in lost:
-                if all(digest in safe for digest, _ in pack.blobs if digest in used):
+        for name, is_lost, total, live in tables.measure():
+            if is_lost:
+                if tables.is_safe(name):
                     dead.add(name)
-                continue
-            total = sum(size + 512 for _, size in pack.blobs)
-            live = sum(size + 512 for digest, size in pack.blobs if digest in used)
-            if not live:
+            elif not live:
                 dead.add(name)
             elif live * 2 < total:
                 rewritten.add(name)
@@ -102,83 +150,84 @@ class Prune:
                 small.add(name)
         return (rewritten | small if len(small) > MAX_SMALL else rewritten), dead
 
-    def _rewrite(self, names: set[str], used: set[bytes], packs: dict[str, PackRecord]) -> list[PackRecord]:
-        """New packs with the used blobs of these, unless another pack has them."""
-        elsewhere = {digest for name, pack in packs.items() if name not in names for digest, _ in pack.blobs}
-        with tempfile.TemporaryDirectory(prefix="freehold-prune-", dir=self._index.path.parent) as folder:
-            index = LocalIndex(Path(folder), "prune")
-            try:
-                with BlobWriter(self._repository, index, self._lease.renew) as writer:
-                    for name in sorted(names):
-                        for digest, content in self._repository.get_pack(name):
-                            if digest in used and digest not in elsewhere:
-                                writer.add_known(digest, bytes(content))
-                    writer.flush()
-                return index.list_unlisted()
-            finally:
-                index.close()
+    def _rewrite(self, names: set[str], tables: PruneTables) -> int:
+        """New packs with the used blobs of these, unless a pack that stays has them. Returns their bytes."""
+        with closing(LocalIndex(self._scratch / "index", "prune")) as index:
+            with BlobWriter(self._repository, index, self._lease.renew) as writer:
+                for name in sorted(names):
+                    for digest, content in self._repository.get_pack(name):
+                        if tables.must_move(digest):
+                            writer.add_known(digest, bytes(content))
+                writer.flush()
+            fresh = index.list_unlisted()
+        tables.add_packs(fresh)
+        return sum(pack.size for pack in fresh)
 
     def _sweep(self, named: set[str]) -> tuple[int, int]:
-        """Delete the packs that no index names. Nobody else writes packs while we have the lease."""
+        """Delete the packs that no index names. Nobody else writes packs while we have the lease.
+
+        It is confirmed after they were listed: the packs of a writer that took it while this process was stopped, or its
+        machine asleep, are not deleted.
+        """
         freed = count = 0
-        for found in list(self._repository.store.list_objects(PACKS)):
+        listed = list(self._repository.store.list_objects(PACKS))
+        self._lease.confirm()
+        for found in listed:
             name = found.name.rpartition("/")[2]
             if name not in named and found.name == pack_path(name):
+                self._lease.renew(0.1)
                 self._repository.store.delete(found.name)
                 freed += found.size
                 count += 1
         return freed, count
 
-    def _find_used(self, listings: list[tuple[str, ...]]) -> set[bytes]:
-        """Every blob that one of these backups needs. Raises when one cannot be read: then nothing is removed."""
-        reader = BlobReader(self._repository)
-        used: set[bytes] = set()
-        tables: set[tuple[bytes, ...]] = set()
+    def _find_used(self, listings: list[tuple[str, ...]], tables: PruneTables) -> None:
+        """Note every blob that one of these backups needs. Raises when one cannot be read: then nothing is removed."""
+        reader = BlobReader(self._repository, tables)
+        seen: set[tuple[bytes, ...]] = set()
         for listing in listings:
             blobs = tuple(bytes.fromhex(blob) for blob in listing)
-            used.update(blobs)
+            tables.add_used(blobs)
             try:
                 for file in decode_listing(reader.read(blobs)):
-                    used.update(file.blobs)
+                    tables.add_used(file.blobs)
                     names = file.blobs
                     if file.indirect:
                         names = tuple(bytes.fromhex(name.decode("ascii")) for name in reader.read(file.blobs).split())
-                        used.update(names)
-                    if file.type == "table" and file.path in (_CONTENT, _CHUNK) and (file.path, *names) not in tables:
-                        tables.add((file.path, *names))
-                        used |= self._read_hashes(file.path, reader.read(names))
+                        tables.add_used(names)
+                    if file.type == "table" and file.path in (_CONTENT, _CHUNK) and (file.path, *names) not in seen:
+                        seen.add((file.path, *names))
+                        self._add_hashes(file, names, reader, tables)
             except BadListing as error:
                 raise FreeholdError(
                     "backup.bad-listing", f"A list of files is not valid: {error}", kind="damaged"
                 ) from error
-        return used
 
-    def _read_hashes(self, path: bytes, table: bytes) -> set[bytes]:
-        with tempfile.NamedTemporaryFile(dir=self._index.path.parent) as file:
-            file.write(table)
+    def _add_hashes(self, table: ListedFile, names: tuple[bytes, ...], reader: BlobReader, tables: PruneTables) -> None:
+        """Note every content or chunk that this table of history names. It may be larger than memory."""
+        places: dict[bytes, list[int]] = defaultdict(list)
+        for number, name in enumerate(names):
+            places[name].append(number * table.block)
+        with tempfile.NamedTemporaryFile(dir=self._scratch) as file:
+
+            def write(digest: bytes, content: bytes) -> None:
+                for place in places[digest]:
+                    file.seek(place)
+                    file.write(content)
+
+            reader.read_each(set(places), write)
             file.flush()
-            db = sqlite3.connect(file.name)
-            try:
-                if path == _CHUNK:
-                    return {bytes(row[0]) for row in db.execute("SELECT hash FROM chunk")}
-                rows = db.execute("SELECT hash FROM content WHERE form != ?", (CHUNKED,))
-                return {bytes(row[0]) for row in rows}
-            finally:
-                db.close()
+            size = os.fstat(file.fileno()).st_size
+            if size != table.size:
+                path = table.path.decode()
+                raise object_lost(self._repository.where, path, f"has {size:,} bytes instead of {table.size:,}")
+            with closing(sqlite3.connect(file.name)) as db:
+                if table.path == _CHUNK:
+                    rows = db.execute("SELECT hash FROM chunk")
+                else:
+                    rows = db.execute("SELECT hash FROM content WHERE form != ?", (CHUNKED,))
+                tables.add_used(bytes(row[0]) for row in rows)
 
 
 _CONTENT = f"{TABLE_FOLDER}/content.sqlite".encode()
 _CHUNK = f"{TABLE_FOLDER}/chunk.sqlite".encode()
-
-
-def _split(packs: list[PackRecord]) -> list[list[PackRecord]]:
-    """Parts with a bounded number of blobs, so that reading one index needs little memory. At least one part."""
-    parts: list[list[PackRecord]] = [[]]
-    count = 0
-    for pack in packs:
-        if count > INDEX_BLOBS:
-            parts.append([])
-            count = 0
-        parts[-1].append(pack)
-        count += len(pack.blobs)
-    return parts

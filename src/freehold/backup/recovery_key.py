@@ -8,7 +8,7 @@ from freehold.backup.job import lock_job, read_place, read_section, record_event
 from freehold.backup.keys import KeyStore, parse_recovery_key
 from freehold.backup.place import open_store
 from freehold.backup.recovery_state import RecoveryKeyState, read_recovery_state, write_recovery_state
-from freehold.backup.repository import META, open_with_recovery_key, set_up_store
+from freehold.backup.repository import META, check_conditions, open_with_recovery_key, set_up_store
 from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder
 
@@ -19,10 +19,12 @@ def make_recovery_key(home: Home, confirm: Callable[[str], str | None]) -> Recov
     `confirm` shows the key and returns what the owner typed, or None when nobody can type. Raises `backup.bad-key` when
     that is not the key: then nothing has changed.
     """
-    with contextlib.closing(open_store(read_place(home, read_section(home)))) as store:
-        # No key is shown for a place that does not answer, or takes nothing.
+    place = read_place(home, read_section(home))
+    with lock_job(home), contextlib.closing(open_store(place)) as store:
+        # No key is shown for a place that does not answer, takes nothing, or cannot keep two writers apart.
         store.read_clock()
         next(iter(store.list_objects(META)), None)
+        check_conditions(store)
     recovery = AgeIdentity.generate()
     typed = confirm(recovery.reveal())
     given = recovery if typed is None else parse_recovery_key(typed)

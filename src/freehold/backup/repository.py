@@ -11,7 +11,13 @@ from freehold.backup.age import AgeIdentity, AgeRecipient, CannotDecrypt
 from freehold.backup.keys import RepositoryKey, unwrap_key, wrap_key
 from freehold.backup.pack import DamagedPack, build_pack, read_pack
 from freehold.backup.snapshot import FORMAT, BackupSnapshot, decode_snapshot
-from freehold.backup.stores.contract import BackupStore, ObjectExists, ObjectMissing, object_lost
+from freehold.backup.stores.contract import (
+    BackupStore,
+    ObjectExists,
+    ObjectMissing,
+    object_lost,
+    store_without_conditions,
+)
 from freehold.errors import FreeholdError
 
 FORMAT_FILE = "repository.json"
@@ -141,6 +147,15 @@ class BackupRepository:
         except CannotDecrypt as error:
             raise object_lost(self.where, name, f"cannot be read: {error}") from error
 
+    def find_snapshot(self, number: int) -> tuple[BackupSnapshot | None, FreeholdError | None]:
+        """As `get_snapshot`; what is lost or damaged is returned instead of raised."""
+        try:
+            return self.get_snapshot(number), None
+        except FreeholdError as error:
+            if error.code != "backup.lost":
+                raise
+            return None, error
+
     def delete_snapshot(self, number: int) -> None:
         self.store.delete(f"{_SNAPSHOTS}{number:0{_DIGITS}d}")
 
@@ -185,10 +200,10 @@ def pack_path(name: str) -> str:
 def set_up_store(store: BackupStore, key: RepositoryKey, recovery: AgeRecipient) -> None:
     """Make a repository, or replace the recovery key of one that has this key. Idempotent.
 
-    Raises `backup.no-conditions` when the store ignores conditions, and `backup.other-key` when there is a repository
+    Raises `backup.no-conditions` when the store ignores conditions or refuses them, and `backup.other-key` when there is a repository
     of somebody else.
     """
-    _check_conditions(store)
+    check_conditions(store)
     text = json.dumps({"format": FORMAT}).encode()
     try:
         store.create(FORMAT_FILE, text)
@@ -235,8 +250,11 @@ def check_format(store: BackupStore) -> None:
         )
 
 
-def _check_conditions(store: BackupStore) -> None:
-    """Two writers are kept apart by objects that only one can create. A store that overwrites them is not good enough."""
+def check_conditions(store: BackupStore) -> None:
+    """Two writers are kept apart by objects that only one can create. A store that overwrites them is not good enough.
+
+    Hold the lock of the job. Raises `backup.no-conditions`.
+    """
     name = "probe"
     store.delete(name)
     store.create(name, b"1")
@@ -246,12 +264,7 @@ def _check_conditions(store: BackupStore) -> None:
         return
     finally:
         store.delete(name)
-    raise FreeholdError(
-        "backup.no-conditions",
-        f"{getattr(store, 'where', '')} ignores conditional writes, so two Freeholds could damage one backup",
-        hint="Use a store that supports If-None-Match, such as AWS, Cloudflare R2, MinIO, Ceph or SeaweedFS",
-        kind="unsupported",
-    )
+    raise store_without_conditions(getattr(store, "where", ""), "ignores conditional writes")
 
 
 def open_with_recovery_key(store: BackupStore, recovery: AgeIdentity) -> BackupRepository:

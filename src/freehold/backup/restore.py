@@ -2,17 +2,19 @@
 
 import ctypes
 import os
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from blake3 import blake3
 
-from freehold.backup.file_list import BadListing, ListedFile, check_path, decode_listing
+from freehold.backup.comparison import compare_listed, compare_recorded
+from freehold.backup.file_list import BadListing, ListedFile, can_be_reached, check_path, decode_listing
 from freehold.backup.history_rebuild import BlobUses, HistoryRebuild, write_at
 from freehold.backup.history_tables import TABLE_FOLDER
 from freehold.backup.pack import MAX_BLOB
@@ -20,17 +22,36 @@ from freehold.backup.repository import BackupRepository, PackRecord
 from freehold.backup.snapshot import BackupSnapshot
 from freehold.backup.stores.contract import object_lost
 from freehold.errors import FreeholdError
+from freehold.history.contents import ContentReader
+from freehold.history.database import open_reader
+from freehold.history.names import show_name
+from freehold.history.staging_area import remove_path
 
 THREADS = 3
 UNFINISHED = "unfinished-restore"
 """A file in the folder while it is not complete."""
+MANIFEST = b"freehold.toml"
+OTHER_MANIFEST = b"freehold.toml.restored"
+"""The manifest of the backup, where the one of the folder cannot be replaced: in a container it is written outside."""
 
 
 @dataclass(frozen=True)
 class HomeRestoreResult:
+    """`too_long` paths were left out: they are longer than a path can be in this folder. History may have them."""
+
     number: int
     files: int
     bytes: int
+    too_long: int = 0
+
+
+class PackFinder(Protocol):
+    """`trouble` is why an index could not be read. It matters only when a blob is not found."""
+
+    names: list[str]
+    trouble: FreeholdError | None
+
+    def find(self, digest: bytes, failed: set[int]) -> int | None: ...
 
 
 class BlobPlaces:
@@ -62,9 +83,9 @@ class BlobPlaces:
 class BlobReader:
     """Reads blobs pack by pack, several packs at a time, and checks the hash of each."""
 
-    def __init__(self, repository: BackupRepository) -> None:
+    def __init__(self, repository: BackupRepository, places: PackFinder | None = None) -> None:
         self._repository = repository
-        self._places = BlobPlaces(repository)
+        self._places: PackFinder = BlobPlaces(repository) if places is None else places
 
     def read_each(self, wanted: set[bytes], use: Callable[[bytes, bytes], None]) -> None:
         """Call `use` once for each of these blobs, in the order of the packs. Raises `backup.lost`.
@@ -148,27 +169,47 @@ def _sync_file_system(folder: Path) -> None:
         os.close(handle)
 
 
+def _is_given(path: Path) -> bool:
+    """What a container has in its home before its first start: empty volumes, and a manifest that it cannot change.
+
+    A disk of its own has `lost+found`, which only root may read.
+    """
+    if path.name == "lost+found":
+        return True
+    if path.is_dir() and not path.is_symlink():
+        return not any(path.iterdir())
+    return os.fsencode(path.name) == MANIFEST and not os.access(path, os.W_OK)
+
+
 def choose_snapshot(repository: BackupRepository, at: float | None, number: int | None = None) -> BackupSnapshot:
-    """The newest backup, or the newest one that is not later than `at`. Raises `backup.not-found`."""
+    """The newest backup, or the newest one that is not later than `at`. Raises `backup.not-found` or `backup.lost`.
+
+    One that cannot be read is not passed over: an older state is the owner's choice.
+    """
     numbers = repository.list_meta().snapshots
     if number is not None:
         if number in numbers:
             return repository.get_snapshot(number)
-        raise FreeholdError(
-            "backup.not-found", f"There is no backup {number} in {repository.where}", hint="freehold backup list"
-        )
+        raise _not_found(repository, f"There is no backup {number}", numbers)
     for candidate in reversed(numbers):
-        snapshot = repository.get_snapshot(candidate)
+        snapshot, trouble = repository.find_snapshot(candidate)
+        if snapshot is None:
+            assert trouble is not None
+            older = [one for one in numbers if one < candidate]
+            hint = f"To restore an older one: --number {older[-1]}" if older else "There is no older one"
+            raise FreeholdError("backup.lost", trouble.message, hint=hint) from trouble
         if at is None or snapshot.at <= at:
             return snapshot
-    when = "" if at is None else " as old as that"
-    raise FreeholdError(
-        "backup.not-found", f"There is no backup{when} in {repository.where}", hint="freehold backup list"
-    )
+    raise _not_found(repository, "There is no backup" if at is None else "There is no backup as old as that", numbers)
+
+
+def _not_found(repository: BackupRepository, what: str, numbers: tuple[int, ...]) -> FreeholdError:
+    hint = f"There are the numbers {numbers[0]} to {numbers[-1]}: --number" if numbers else "Check the address"
+    return FreeholdError("backup.not-found", f"{what} in {repository.where}", hint=hint)
 
 
 class HomeRestore:
-    """Restores one backup into a folder that is empty or does not exist."""
+    """Restores one backup into a folder that is empty or does not exist. Empty folders in it do not count."""
 
     def __init__(self, repository: BackupRepository, snapshot: BackupSnapshot, folder: Path) -> None:
         self._repository = repository
@@ -176,13 +217,18 @@ class HomeRestore:
         self._folder = folder
         self._reader = BlobReader(repository)
         self._bytes = 0
+        self._plain: list[ListedFile] = []
+        self._history: HistoryRebuild | None = None
+        self._keeps_manifest = False
 
     def run(self) -> HomeRestoreResult:
         """When it is interrupted, call it again: it begins anew. Raises `backup.not-empty`, `.lost` or `.bad-listing`."""
         self._prepare()
         files = self._read_listing()
         tables = [file for file in files if file.type == "table"]
-        plain = [file for file in files if file.type != "table"]
+        listed = [self._rename(file) for file in files if file.type != "table"]
+        plain = [file for file in listed if can_be_reached(self._place(file))]
+        too_long = len(listed) - len(plain)
         history = HistoryRebuild(self._folder / "history", self._folder, self._snapshot) if tables else None
         wants: BlobUses = defaultdict(list)
         if history is not None:
@@ -193,9 +239,32 @@ class HomeRestore:
         if history is not None:
             history.finish()
         self._finish_plain(plain)
-        _sync_file_system(self._folder)
+        for top in (
+            self._folder,
+            *(path for path in self._folder.iterdir() if path.is_dir() and not path.is_symlink()),
+        ):
+            _sync_file_system(top)  # each may be a volume of its own
         (self._folder / UNFINISHED).unlink()
-        return HomeRestoreResult(self._snapshot.number, len(files) + (history.files if history else 0), self._bytes)
+        count = len(files) - too_long
+        if history is not None:
+            count += history.files
+            too_long += history.too_long
+        self._plain, self._history = plain, history
+        return HomeRestoreResult(self._snapshot.number, count, self._bytes, too_long)
+
+    def compare(self) -> Iterator[str]:
+        """What on the disk is not as the backup says, in words. Call it after `run`, before anything writes there."""
+        for path, what in self._compare_paths():
+            yield f"{show_name(os.fsencode(path.relative_to(self._folder)))} {what}"
+
+    def _compare_paths(self) -> Iterator[tuple[Path, str]]:
+        yield from compare_listed(self._folder, self._plain)
+        if self._history is not None:
+            listed = {self._place(file) for file in self._plain}
+            place = self._folder / "history"
+            with closing(open_reader(place / "history.db")) as db:
+                live = (one for one in self._history.live if one.path not in listed)
+                yield from compare_recorded(live, ContentReader(db, place / "chunks"))
 
     def _use(self, uses: list[Callable[[bytes], None]], content: bytes) -> None:
         for use in uses:
@@ -206,16 +275,20 @@ class HomeRestore:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if (self._folder / UNFINISHED).exists():
             for path in self._folder.iterdir():
-                if path.name != UNFINISHED:
-                    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        elif any(self._folder.iterdir()):
+                if path.name != UNFINISHED and not _is_given(path):
+                    remove_path(str(path))
+        elif not all(map(_is_given, self._folder.iterdir())):
             raise FreeholdError(
                 "backup.not-empty",
                 f"{self._folder} is not empty",
                 hint="Restore into a new folder with --into, and move it into place when you have looked at it",
             )
         self._folder.chmod(0o700)
+        self._keeps_manifest = (self._folder / os.fsdecode(MANIFEST)).exists()
         (self._folder / UNFINISHED).write_text(f"backup {self._snapshot.number} of {self._snapshot.home}\n")
+
+    def _rename(self, file: ListedFile) -> ListedFile:
+        return replace(file, path=OTHER_MANIFEST) if self._keeps_manifest and file.path == MANIFEST else file
 
     def _read_listing(self) -> list[ListedFile]:
         text = self._reader.read(tuple(bytes.fromhex(blob) for blob in self._snapshot.listing))

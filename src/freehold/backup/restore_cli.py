@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import sqlite3
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,11 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RestoredFreehold:
-    """`agents` are those that were installed there. They are not in a backup: install them again."""
+    """`agents` are those that were installed there. They are not in a backup: install them again.
+
+    `too_long` paths could not be written: they are longer than a path can be.
+    """
 
     number: int
     files: int
     bytes: int
+    too_long: int
     folder: str
     agents: tuple[str, ...]
 
@@ -83,7 +89,7 @@ def restore_from(
     """Restore a whole Freehold from its backups.
 
     URL is what `to` in [backup] was: a folder, s3://BUCKET/FOLDER or sftp://USER@HOST/FOLDER. You need the recovery key.
-    For S3 set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+    For S3 set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For SFTP with a password set SFTP_PASSWORD.
 
     \b
     Examples:
@@ -92,15 +98,19 @@ def restore_from(
     """
     from freehold.backup.place import StorePlace
 
-    place = StorePlace(
-        url if "://" in url else str(Path(url).expanduser().absolute()),
-        endpoint,
-        region,
-        os.environ.get("AWS_ACCESS_KEY_ID"),
-        os.environ.get("AWS_SECRET_ACCESS_KEY") if url.startswith("s3://") else os.environ.get("SFTP_PASSWORD"),
-        ssh_key=ssh_key,
-    )
+    address = url if "://" in url else str(Path(url).expanduser().absolute())
+    user, secret = _find_sign_in(url, os.environ)
+    place = StorePlace(address, endpoint, region, user, secret, ssh_key=ssh_key)
     _restore(place, key_file, into or home.root, _parse_time(at), number, as_json=as_json)
+
+
+def _find_sign_in(url: str, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """User and secret. Those of one service are never sent to another: an SFTP server gets the user of its address."""
+    if url.startswith("s3://"):
+        return environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")
+    if url.startswith("sftp://"):
+        return None, environment.get("SFTP_PASSWORD")
+    return None, None
 
 
 @click.command("import")
@@ -110,7 +120,7 @@ def restore_from(
 @home_option
 @json_option(JsonOutput(RestoredFreehold))
 def import_archive(file: Path, into: Path | None, key_file: Path | None, home: Home, as_json: bool) -> None:
-    """Restore a whole Freehold from a file that freehold export wrote.
+    """Restore a whole Freehold from a file of freehold export.
 
     \b
     Example:
@@ -129,16 +139,24 @@ def _restore(
     from freehold.backup.keys import parse_recovery_key
     from freehold.backup.place import open_store
     from freehold.backup.repository import open_with_recovery_key
-    from freehold.backup.restore import HomeRestore, choose_snapshot
+    from freehold.backup.restore import OTHER_MANIFEST, HomeRestore, choose_snapshot
     from freehold.timeline import Timeline
 
     with contextlib.closing(open_store(place, create=False)) as store:
         recovery = parse_recovery_key(_read_key(key_file))
         repository = open_with_recovery_key(store, recovery)
         snapshot = choose_snapshot(repository, at, number)
+        is_newest = snapshot.number == max(repository.list_meta().snapshots)
         if not as_json:
             click.echo(f"Backup {snapshot.number} of {format_time(snapshot.at)}, from {snapshot.host}:{snapshot.home}")
-        result = HomeRestore(repository, snapshot, folder.absolute()).run()
+        try:
+            result = HomeRestore(repository, snapshot, folder.absolute()).run()
+        except (OSError, sqlite3.Error) as error:
+            raise FreeholdError(
+                "backup.disk-error",
+                f"{folder} cannot be written: {error}",
+                hint=f"Free some space, or choose another folder with --into. Then again: it begins anew (df -h {folder})",
+            ) from error
     if (folder / "timeline.db").exists():
         with Timeline(folder / "timeline.db") as timeline:
             timeline.append("backup.restored", {"number": snapshot.number, "from": place.url}, who="owner")
@@ -146,11 +164,18 @@ def _restore(
         echo_json(RestoredFreehold(**vars(result), folder=str(folder), agents=snapshot.agents))
         return
     click.secho(f"Restored {result.files:,} files, {format_bytes(result.bytes)}, into {folder}", fg="green")
+    if result.too_long:
+        click.secho(
+            f"Left out: {result.too_long:,} paths that are longer than 4,095 bytes. History has them.", fg="yellow"
+        )
+    if (folder / os.fsdecode(OTHER_MANIFEST)).exists():
+        click.echo(f"Kept freehold.toml as it is here. That of the backup is {folder / os.fsdecode(OTHER_MANIFEST)}")
     if snapshot.agents:
         click.echo(f"Install the agents again: freehold agents add {' '.join(snapshot.agents)} --home {folder}")
     click.echo(f"Start it: freehold up --home {folder}")
+    options = "--take-over" if is_newest else "--take-over --accept-loss"
     click.echo(
-        f"When the old one is stopped for good, let backups go on: freehold backup now --take-over --home {folder}"
+        f"When the old one is stopped for good, let backups go on: freehold backup now {options} --home {folder}"
     )
 
 

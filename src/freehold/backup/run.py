@@ -74,19 +74,22 @@ class BackupRun:
         self._known: dict[bytes, KnownFile] = {}
         self._bytes = 0
 
-    def run(self, *, take_over: bool = False, always: bool = False) -> BackupResult:
-        """Raises `backup.leased`, `backup.rolled-back`, `backup.timeline-cut`, or what the store says."""
+    def run(self, *, take_over: bool = False, always: bool = False, accept_loss: bool = False) -> BackupResult:
+        """Raises `backup.leased`, `backup.rolled-back`, `backup.timeline-cut`, or what the store says.
+
+        With `accept_loss` the present state of this home counts, whatever the newest backup saw of its timeline.
+        """
         began = time.monotonic()
         self._take_snapshot()
         state = read_home_state(self._home)
         listing = self._repository.list_meta()
         self._check_store(listing)
         number = max(listing.snapshots, default=0)
-        if not always and not take_over and number and state == self._index.read_note("state"):
+        if not always and not take_over and not accept_loss and number and state == self._index.read_note("state"):
             return BackupResult(number, False, 0, 0, 0, time.monotonic() - began, state)
         self._lease.acquire(listing, take_over=take_over)
         self._index.synchronize(self._repository, listing)
-        result = self._back_up(number, began, state)
+        result = self._back_up(number, began, state, None if accept_loss else self._find_anchor(number))
         self._index.write_note("state", state)
         with suppress(FreeholdError):
             self._lease.release()
@@ -103,8 +106,7 @@ class BackupRun:
                 kind="conflict",
             )
 
-    def _back_up(self, last: int, began: float, state: str) -> BackupResult:
-        previous = self._find_anchor(last) if last else None
+    def _back_up(self, last: int, began: float, state: str, previous: TimelineAnchor | None) -> BackupResult:
         with ExitStack() as stack:
             scratch = self._home.root / "backup" / "scratch"
             shutil.rmtree(scratch, ignore_errors=True)
@@ -223,10 +225,20 @@ class BackupRun:
 
     def _find_anchor(self, last: int) -> TimelineAnchor | None:
         """The head of the timeline in the newest backup. What this machine wrote itself need not be read again."""
+        if not last:
+            return None
         kept = self._index.read_note("anchor")
         if kept is not None and self._index.newest[0] == last:
             return decode(TimelineAnchor, json.loads(kept))
-        return self._repository.get_snapshot(last).timeline
+        snapshot, trouble = self._repository.find_snapshot(last)
+        if snapshot is None:
+            assert trouble is not None
+            raise FreeholdError(
+                "backup.lost",
+                trouble.message,
+                hint="If this Freehold did not write it, remove that object from the store. Else go on without it: freehold backup now --accept-loss",
+            ) from trouble
+        return snapshot.timeline
 
     def _check_timeline(self, timeline: SqliteFile | None, previous: TimelineAnchor | None) -> TimelineAnchor | None:
         """The head of the timeline. What the last backup saw must still be part of it."""

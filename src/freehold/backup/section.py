@@ -18,7 +18,7 @@ class BackupSection(Section):
     endpoint: str | None = Field(
         default=None,
         description="The address of the S3 service; that of AWS by default.",
-        examples=["https://s3.eu-central-003.backblazeb2.com"],
+        examples=["https://ACCOUNT.r2.cloudflarestorage.com"],
     )
     region: str | None = Field(default=None, description="The region, for S3.", examples=["eu-central-1"])
     user: str | None = Field(
@@ -51,5 +51,7 @@ class BackupSection(Section):
         """Raises `backup.off` when no place is set."""
         if not self.to:
             raise FreeholdError(
-                "backup.off", "There is no place for backups", hint="Set to in [backup] of freehold.toml"
+                "backup.off",
+                "There is no place for backups",
+                hint='Set one in freehold.toml, under [backup]: to = "/mnt/backup/freehold"',
             )

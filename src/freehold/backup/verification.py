@@ -3,18 +3,22 @@
 import random
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from blake3 import blake3
 
+from freehold.backup.home_files import TRACKED
 from freehold.backup.home_state import check_anchor
 from freehold.backup.local_index import LocalIndex
 from freehold.backup.repository import PACKS, BackupRepository, pack_path
 from freehold.backup.restore import HomeRestore, choose_snapshot
 from freehold.backup.snapshot import BackupSnapshot
 from freehold.errors import FreeholdError
+from freehold.history.staging_area import remove_path
 from freehold.home import Home
 
 SAMPLE_BYTES = 64 << 20
@@ -40,18 +44,8 @@ def verify_packs(
     chance: random.Random | None = None,
 ) -> VerifyResult:
     """Check that every pack is there, and read a sample or all of them. What is lost is stored again by the next backup."""
-    problems: list[str] = []
     listing = repository.list_meta()
-    number, _ = index.newest
-    if max(listing.snapshots, default=0) < number:
-        problems.append(f"backup {number} is missing: the store shows an older state")
-    elif listing.snapshots:
-        newest = repository.get_snapshot(max(listing.snapshots))
-        if newest.timeline is not None:
-            try:
-                check_anchor(home, newest.timeline)
-            except FreeholdError as error:
-                problems.append(error.message)
+    problems = _check_snapshots(repository, index, home, listing.snapshots)
     problems += _check_indexes(repository, index, listing.indexes)
     index.synchronize(repository, listing)
     known = {name: (pack, size) for pack, name, size in index.db.execute("SELECT id, name, size FROM pack").fetchall()}
@@ -76,6 +70,30 @@ def verify_packs(
         problems.append(f"pack {name[:16]}… {why}")
         index.mark_lost(name)
     return VerifyResult(read, len(known), read_bytes, tuple(problems[:_MAX_PROBLEMS]))
+
+
+def _check_snapshots(
+    repository: BackupRepository, index: LocalIndex, home: Home, numbers: tuple[int, ...]
+) -> list[str]:
+    """Every backup can be opened, and the timeline still has what the newest one saw of it."""
+    problems = []
+    last, _ = index.newest
+    if max(numbers, default=0) < last:
+        problems.append(f"backup {last} is missing: the store shows an older state")
+    for number in numbers:
+        snapshot, trouble = repository.find_snapshot(number)
+        if trouble is not None:
+            problems.append(trouble.message)
+        if number != max(numbers):
+            continue
+        if trouble is not None:
+            index.forget_state()
+        elif snapshot is not None and snapshot.timeline is not None and number >= last:
+            try:
+                check_anchor(home, snapshot.timeline)
+            except FreeholdError as error:
+                problems.append(error.message)
+    return problems
 
 
 def _check_indexes(repository: BackupRepository, index: LocalIndex, names: frozenset[str]) -> list[str]:
@@ -103,20 +121,24 @@ def _read_pack(repository: BackupRepository, name: str) -> str | None:
 
 
 def rehearse_restore(repository: BackupRepository, folder: Path) -> tuple[BackupSnapshot, tuple[str, ...]]:
-    """Restore the newest backup into this folder, check what came of it, and remove it. Returns the problems."""
+    """Restore the newest backup into this folder, compare what came of it, and remove it. Returns the problems.
+
+    Each file is read again from the disk and compared with the backup; then the databases, history and the timeline are
+    checked as a Freehold would find them there.
+    """
     from freehold.history.database import open_reader
     from freehold.history.verification import verify_store
     from freehold.timeline import Timeline
 
     snapshot = choose_snapshot(repository, None)
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_path(str(folder))
     _check_space(folder.parent, snapshot)
     problems = []
     try:
-        HomeRestore(repository, snapshot, folder).run()
-        for path in sorted(folder.rglob("*.db")):
-            if path.relative_to(folder).parts[0] in ("workspace", "home", "pods"):
-                continue
+        restore = HomeRestore(repository, snapshot, folder)
+        restore.run()
+        problems += list(islice(restore.compare(), _MAX_PROBLEMS))
+        for path in sorted(one for top in folder.iterdir() if top.name not in TRACKED for one in _list_databases(top)):
             with closing(sqlite3.connect(path)) as db:
                 verdict = db.execute("PRAGMA integrity_check").fetchone()[0]
             if verdict != "ok":
@@ -129,8 +151,15 @@ def rehearse_restore(repository: BackupRepository, folder: Path) -> tuple[Backup
             with Timeline(folder / "timeline.db", readonly=True) as timeline:
                 problems += [f"timeline: {problem}" for problem in timeline.verify()]
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_path(str(folder))
     return snapshot, tuple(problems[:_MAX_PROBLEMS])
+
+
+def _list_databases(top: Path) -> Iterator[Path]:
+    if top.is_dir():
+        yield from top.rglob("*.db")
+    elif top.suffix == ".db":
+        yield top
 
 
 def _check_space(folder: Path, snapshot: BackupSnapshot) -> None:

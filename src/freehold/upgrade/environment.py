@@ -1,5 +1,6 @@
 """The environment of one version: a folder with an interpreter and everything that the version needs."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -14,14 +15,20 @@ from freehold.upgrade.wheel import ReleaseWheel, read_wheel
 
 INSTALL_TIMEOUT = 1800.0
 COMMAND_TIMEOUT = 300.0
+COMPLETE = "complete"
+"""A file in an environment that lacks nothing."""
 
 
 @dataclass(frozen=True)
 class VersionEnvironment:
     python: Path
 
+    @property
+    def folder(self) -> Path:
+        return self.python.parent.parent
+
     def call(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """A command of this very version, whatever the home says."""
+        """A command of this very version, whatever the home says. A Ctrl-C in the terminal does not reach it."""
         return subprocess.run(
             [str(self.python), "-m", "freehold.cli.main", *words],
             env={**os.environ, CHOSEN: "1"},
@@ -30,6 +37,7 @@ class VersionEnvironment:
             text=True,
             timeout=COMMAND_TIMEOUT,
             check=False,
+            process_group=0,
         )
 
 
@@ -37,7 +45,7 @@ def download_wheel(version: str | None, folder: Path) -> ReleaseWheel:
     """The newest, or that version, from the package index. Raises `upgrade.failed`."""
     wanted = "freehold" if version is None else f"freehold=={version}"
     with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as name:
-        _pip("download", "--quiet", "--no-deps", "--only-binary=:all:", "-d", name, wanted)
+        _run([*_find_pip(folder), "download", "--quiet", "--no-deps", "--only-binary=:all:", "-d", name, wanted])
         (found,) = Path(name).glob("*.whl")
         kept = folder / found.name
         found.replace(kept)
@@ -47,13 +55,14 @@ def download_wheel(version: str | None, folder: Path) -> ReleaseWheel:
 def make_environment(wheel: ReleaseWheel, folder: Path) -> VersionEnvironment:
     """Complete or not at all: an interrupted one is made anew. Raises `upgrade.failed`."""
     environment = VersionEnvironment(folder / "bin" / "python")
-    mark = folder / "complete"
+    mark = folder / COMPLETE
     if mark.exists():
         return environment
     shutil.rmtree(folder, ignore_errors=True)
     try:
         _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
-        _pip("--python", str(environment.python), "install", "--quiet", "--disable-pip-version-check", str(wheel.path))
+        install = ["--python", str(environment.python), "install", "--quiet", "--disable-pip-version-check"]
+        _run([*_find_pip(folder.parent), *install, str(wheel.path)])
         _check_version(environment, wheel)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -70,14 +79,32 @@ def _check_version(environment: VersionEnvironment, wheel: ReleaseWheel) -> None
         )
 
 
-def _pip(*words: str) -> None:
-    if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+def _find_pip(folder: Path) -> list[str]:
+    """The command of pip. Where this environment has none, it is in one of its own, which is made in `folder`.
+
+    Freehold declares pip, but whoever packs it may leave it out.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    place = folder / "installer"
+    pip = [str(place / "bin" / "python"), "-m", "pip"]
+    try:
+        if subprocess.run([*pip, "--version"], capture_output=True, check=False).returncode == 0:
+            return pip
+    except FileNotFoundError:
+        pass
+    uv = shutil.which("uv")
+    if importlib.util.find_spec("ensurepip") is not None:
+        _run([sys.executable, "-m", "venv", "--clear", str(place)])
+    elif uv is not None:
+        _run([uv, "venv", "--quiet", "--seed", "--clear", "--python", sys.executable, str(place)])
+    else:
         raise FreeholdError(
             "upgrade.no-program",
-            "This environment has no pip, which installs the new version",
-            hint="uv tool install --with pip freehold, or python -m ensurepip",
+            "Neither pip nor uv is here to install the new version",
+            hint="apt-get install python3-venv",
         )
-    _run([sys.executable, "-m", "pip", *words])
+    return pip
 
 
 def _run(command: list[str]) -> None:

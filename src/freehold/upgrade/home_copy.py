@@ -23,12 +23,11 @@ class HomeCopy:
 
     def __init__(self, home: Home, folder: Path) -> None:
         self._home = home
-        self._folder = folder
+        self.folder = folder
 
-    def make(self) -> None:
-        """Raises `upgrade.no-space`. Blocks are shared with the original where the file system can."""
-        names = self._list_names()
-        needed = sum(_measure(self._home.root / name) for name in names) + SPARE_BYTES
+    def check_space(self) -> None:
+        """Raises `upgrade.no-space`."""
+        needed = sum(_measure(self._home.root / name) for name in self._list_names()) + SPARE_BYTES
         free = shutil.disk_usage(self._home.root).free
         if needed > free:
             raise FreeholdError(
@@ -36,12 +35,17 @@ class HomeCopy:
                 f"A copy of the home needs {needed // 10**6} MB, and {free // 10**6} MB are free",
                 hint=f"Free some space: df -h {self._home.root}",
             )
-        draft = self._folder.with_name(f".{self._folder.name}")
-        shutil.rmtree(draft, ignore_errors=True)
+
+    def make(self) -> None:
+        """Raises `upgrade.no-space`. Blocks are shared with the original where the file system can."""
+        self.check_space()
+        draft = self.folder.with_name(f".{self.folder.name}")
+        remove_tree(draft)
         draft.mkdir(mode=0o700)
-        for name in names:
+        for name in self._list_names():
             _copy(self._home.root / name, draft / name)
-        draft.rename(self._folder)
+        _run("sync", "--file-system", "--", str(draft))  # the version that is tried changes the original next
+        draft.rename(self.folder)
 
     def restore(self, aside: Path) -> None:
         """Everything is as it was. What is there now is moved to the new folder `aside`. May be repeated after an interruption."""
@@ -51,28 +55,37 @@ class HomeCopy:
             for name in self._list_names():
                 (self._home.root / name).rename(aside / name)
             mark.touch()
-        for kept in list(self._folder.iterdir()):
+        for kept in list(self.folder.iterdir()):
             kept.rename(self._home.root / kept.name)
-        self._folder.rmdir()
+        self.folder.rmdir()
 
     def remove(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Also what an interrupted `make` left."""
+        remove_tree(self.folder)
+        remove_tree(self.folder.with_name(f".{self.folder.name}"))
 
     def _list_names(self) -> list[str]:
         return sorted(one.name for one in self._home.root.iterdir() if one.name not in LEFT_OUT)
 
 
 def _copy(source: Path, target: Path) -> None:
-    done = subprocess.run(
-        ["cp", "-a", "--reflink=auto", "--", str(source), str(target)], capture_output=True, text=True, check=False
-    )
+    _run("cp", "-a", "--reflink=auto", "--", str(source), str(target))
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise FreeholdError(
-            "upgrade.failed", f"{source} cannot be copied: {done.stderr.strip()[:300]}", hint="Nothing was changed"
+            "upgrade.failed", f"The home cannot be copied: {done.stderr.strip()[:300]}", hint="Nothing was changed"
         )
 
 
+def remove_tree(folder: Path) -> None:
+    """However deep it is: what was set aside by an undo is as agents made it."""
+    subprocess.run(["rm", "-rf", "--", str(folder)], capture_output=True, check=False)
+
+
 def _measure(path: Path) -> int:
-    if not path.is_dir() or path.is_symlink():
-        return path.lstat().st_blocks * 512
-    return sum(one.lstat().st_blocks * 512 for one in path.rglob("*"))
+    done = subprocess.run(["du", "-s", "-B1", "--", str(path)], capture_output=True, text=True, check=False)
+    size = done.stdout.partition("\t")[0]
+    return int(size) if size.isdigit() else 0

@@ -30,10 +30,10 @@ class ReleaseWheel:
         return f"{self.version}-{self.digest[:8]}"
 
     def describe_changes(self, since: str) -> str:
-        """The part of its changelog above the heading of the version `since`."""
+        """The part of its changelog above the heading of the version `since`. Empty when that is a later version."""
         heads = list(_HEAD.finditer(self.changelog))
         begin = heads[0].start() if heads else 0
-        end = next((one.start() for one in heads if one[1] == since), len(self.changelog))
+        end = next((one.start() for one in heads if one[1] == since), begin)
         return self.changelog[begin:end].strip()
 
 

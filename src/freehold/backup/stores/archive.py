@@ -6,19 +6,21 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from freehold.backup.stores.contract import (
     MAX_OBJECT,
-    NAME,
     ObjectExists,
     ObjectMissing,
     StoredObject,
     check_object_name,
+    is_object_name,
     store_full,
     store_refused,
 )
+from freehold.backup.stores.tar_members import BadArchive, read_members
 from freehold.errors import FreeholdError
 
 
@@ -45,17 +47,16 @@ class ArchiveStore:
         except FileExistsError:
             raise FreeholdError("backup.exists", f"{path} exists already", hint="Choose another name") from None
         except OSError as error:
-            raise store_refused(self.where, error.strerror) from error
+            raise _cannot_use(self.where, error.strerror) from error
 
     def _read_members(self) -> None:
         try:
-            with tarfile.open(fileobj=self._file, mode="r:") as tar:
-                for member in tar:
-                    if member.isreg() and NAME.fullmatch(member.name):
-                        self._members[member.name] = (member.offset_data, member.size, member.mtime)
-        except tarfile.TarError as error:
+            for member in read_members(self._file.fileno()):
+                if is_object_name(member.name):
+                    self._members[member.name] = (member.offset, member.size, member.modified)
+        except BadArchive as error:
             self._file.close()
-            raise store_refused(self.where, f"it is no archive of Freehold ({error})") from error
+            raise _not_ours(self.where, str(error)) from error
 
     def put(self, name: str, data: bytes) -> None:
         check_object_name(name)
@@ -66,6 +67,7 @@ class ArchiveStore:
             member.size, member.mode, member.mtime = len(data), 0o600, int(time.time())
             try:
                 self._tar.addfile(member, io.BytesIO(data))
+                self._file.flush()
             except OSError as error:
                 raise store_full(self.where, error.strerror) from error
             padded = -(-len(data) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
@@ -80,9 +82,10 @@ class ArchiveStore:
         if name not in self._members:
             raise ObjectMissing(name)
         offset, size, _ = self._members[name]
-        if self._tar is not None:
-            self._file.flush()
-        return os.pread(self._file.fileno(), min(size, MAX_OBJECT + 1), offset)
+        try:
+            return os.pread(self._file.fileno(), min(size, MAX_OBJECT + 1), offset)
+        except OSError as error:
+            raise _cannot_use(self.where, error.strerror) from error
 
     def list_objects(self, folder: str) -> Iterator[StoredObject]:
         for name, (_, size, modified) in [*self._members.items()]:
@@ -99,8 +102,27 @@ class ArchiveStore:
     def close(self) -> None:
         if self._file.closed:
             return
-        if self._tar is not None:
-            self._tar.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        self._file.close()
+        try:
+            if self._tar is not None:
+                self._tar.close()
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            raise store_full(self.where, error.strerror) from error
+        finally:
+            with suppress(OSError):  # what could not be written was told above
+                self._file.close()
+
+
+def _cannot_use(where: str, why: object) -> FreeholdError:
+    return FreeholdError(
+        "backup.refused", f"The file {where} cannot be used: {why}", hint="Check the path and the disk"
+    )
+
+
+def _not_ours(where: str, why: str) -> FreeholdError:
+    return FreeholdError(
+        "backup.refused",
+        f"The file {where} is not what freehold export writes: {why}",
+        hint="Copy it again from where it was written",
+    )

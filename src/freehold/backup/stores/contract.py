@@ -8,7 +8,7 @@ from typing import Protocol
 from freehold.errors import FreeholdError
 
 MAX_OBJECT = 256 << 20
-NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}(/[a-z0-9][a-z0-9.-]{0,99}){0,3}", re.ASCII)
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}(/[a-z0-9][a-z0-9.-]{0,99}){0,3}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,10 @@ class BackupStore(Protocol):
         """All of it is stored durably when this returns, or nothing. Replaces an object of the same name."""
 
     def create(self, name: str, data: bytes) -> None:
-        """As `put`, but raises ObjectExists when there is one. Of two callers at the same time, one succeeds."""
+        """As `put`, but raises ObjectExists when there is one. Of two callers at the same time, one succeeds.
+
+        Raises `backup.no-conditions` when the store says that it cannot do this.
+        """
 
     def get(self, name: str) -> bytes:
         """Raises ObjectMissing."""
@@ -52,9 +55,14 @@ class BackupStore(Protocol):
     def close(self) -> None: ...
 
 
+def is_object_name(name: str) -> bool:
+    """Names come from our own code, or from a listing of the store, which may hold anything."""
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
 def check_object_name(name: str) -> str:
-    """Names come from our own code, or from a listing of the store. Raises ValueError."""
-    if not NAME.fullmatch(name) or ".." in name:
+    """Raises ValueError."""
+    if not is_object_name(name):
         raise ValueError(f"{name[:100]!r} is no name of an object")
     return name
 
@@ -71,7 +79,7 @@ def store_refused(where: str, why: object) -> FreeholdError:
     return FreeholdError(
         "backup.refused",
         f"The backup store {where} refuses: {why}",
-        hint="Check user, key and place in [backup] of freehold.toml",
+        hint="Check place, user and key: those of [backup] in freehold.toml, or those that you gave",
     )
 
 
@@ -80,6 +88,15 @@ def store_full(where: str, why: object) -> FreeholdError:
         "backup.full",
         f"The backup store {where} is full: {why}",
         hint="Give it more space, or keep less: freehold backup prune",
+    )
+
+
+def store_without_conditions(where: str, why: str) -> FreeholdError:
+    return FreeholdError(
+        "backup.no-conditions",
+        f"{where} {why}, so two Freeholds could damage one backup",
+        hint="Use a store that supports If-None-Match, such as AWS, Cloudflare R2, MinIO, Ceph or SeaweedFS",
+        kind="unsupported",
     )
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from freehold.backup.stores.contract import (
     MAX_OBJECT,
-    NAME,
     ObjectExists,
     ObjectMissing,
     StoredObject,
     check_object_name,
+    is_object_name,
     store_full,
     store_refused,
 )
@@ -63,7 +63,7 @@ class FolderStore:
                 if file.startswith(_DRAFT):
                     if time.time() - found.st_mtime > _OLD_DRAFT:
                         path.unlink(missing_ok=True)
-                elif NAME.fullmatch(name):
+                elif is_object_name(name):
                     yield StoredObject(name, found.st_size, found.st_mtime)
 
     def delete(self, name: str) -> None:
@@ -129,6 +129,12 @@ class FolderStore:
     def _explain(self, error: OSError) -> FreeholdError:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return store_full(self.where, error.strerror)
+        if error.errno == errno.EROFS:
+            return FreeholdError(
+                "backup.refused",
+                f"The backup store {self.where} cannot be written: {error.strerror}",
+                hint="Look at the disk. A service of systemd may write there when its unit is printed again: freehold deploy systemd",
+            )
         return store_refused(self.where, error.strerror)
 
 

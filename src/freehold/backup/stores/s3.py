@@ -2,10 +2,12 @@
 
 import email.utils
 import hashlib
+import re
 import time
 import xml.etree.ElementTree as ElementTree
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -15,15 +17,16 @@ import httpx2
 from freehold.backup.stores.aws_signature import AwsKey, encode_path, encode_query, sign_request
 from freehold.backup.stores.contract import (
     MAX_OBJECT,
-    NAME,
     ObjectExists,
     ObjectMissing,
     StoredObject,
     check_object_name,
+    is_object_name,
     object_lost,
     store_full,
     store_refused,
     store_unreachable,
+    store_without_conditions,
 )
 from freehold.errors import FreeholdError
 from freehold.tls_trust import trust_for
@@ -31,7 +34,11 @@ from freehold.tls_trust import trust_for
 TRIES = 6
 FIRST_PAUSE = 0.2
 MAX_PAUSE = 10.0
+MAX_PAGES = 10_000
+"""Of a listing, with at most a thousand objects each."""
 _MAX_LISTING = 8 << 20
+_MAX_SKEW = 1e9
+_SIZE = re.compile(r"[0-9]{1,18}")
 _FULL = (
     "QuotaExceeded",
     "StorageFull",
@@ -88,17 +95,21 @@ class S3Store:
 
     def list_objects(self, folder: str) -> Iterator[StoredObject]:
         token: str | None = None
-        while True:
+        for _ in range(MAX_PAGES):
             query = {"list-type": "2", "prefix": self._root + folder, "max-keys": "1000"}
             if token is not None:
                 query["continuation-token"] = token
             response = self._send("GET", "", query)
             if response.status_code == 404:
                 raise store_refused(self.where, "there is no such bucket")
-            found, token = self._read_listing(response.content)
+            found, following = self._read_listing(response.content)
             yield from found
-            if token is None:
+            if following is None:
                 return
+            if following == token:
+                break
+            token = following
+        raise store_refused(self.where, "its listing does not end")
 
     def delete(self, name: str) -> None:
         self._send("DELETE", self._key(name))
@@ -145,7 +156,7 @@ class S3Store:
             except httpx2.HTTPError as error:
                 trouble: FreeholdError | None = store_unreachable(self.where, str(error) or type(error).__name__)
             else:
-                trouble = self._judge(response)
+                trouble = self._judge(response, is_conditional="if-none-match" in (headers or {}))
                 response.extensions["freehold.tries"] = number
                 if trouble is None:
                     return response
@@ -180,12 +191,18 @@ class S3Store:
 
     def _note_clock(self, response: httpx2.Response) -> None:
         moment = email.utils.parsedate_tz(response.headers.get("date", ""))
-        if moment is not None:
-            skew = email.utils.mktime_tz(moment) - time.time()
-            self._skew = skew if abs(skew) > 2.0 else 0.0
+        with suppress(ValueError, OverflowError):  # a date that does not exist
+            skew = email.utils.mktime_tz(moment) - time.time() if moment is not None else None
+            if skew is not None and abs(skew) < _MAX_SKEW:
+                self._skew = skew if abs(skew) > 2.0 else 0.0
 
-    def _judge(self, response: httpx2.Response) -> FreeholdError | None:
+    def _judge(self, response: httpx2.Response, *, is_conditional: bool) -> FreeholdError | None:
         status, code = response.status_code, response.headers["x-code"]
+        if status == 501 or code == "NotImplemented":  # it will not be implemented at the next try either
+            why = f"{status} {code}".strip()
+            if is_conditional:
+                return store_without_conditions(self.where, f"does not support conditional writes ({why})")
+            return store_refused(self.where, why)
         if status in (200, 204, 404, 412):
             return None if code != "NoSuchBucket" else store_refused(self.where, "there is no such bucket")
         if status == 409:  # another writer of the same name at the same moment
@@ -199,18 +216,19 @@ class S3Store:
         return store_refused(self.where, f"{status} {code}".strip())
 
     def _read_listing(self, content: bytes) -> tuple[list[StoredObject], str | None]:
-        if b"<!" in content:  # a document type, with entities that could grow
-            raise store_refused(self.where, "the listing is not what S3 sends")
         try:
-            root = ElementTree.fromstring(content)  # noqa: S314 - without a document type there are no entities
-        except ElementTree.ParseError as error:
+            text = content.decode()
+            if "<!" in text:  # a document type, with entities that could grow
+                raise store_refused(self.where, "the listing is not what S3 sends")
+            root = ElementTree.fromstring(text)  # noqa: S314 - without a document type there are no entities
+        except (ElementTree.ParseError, UnicodeDecodeError) as error:
             raise store_refused(self.where, f"the listing is not valid XML ({error})") from error
         space = root.tag.rpartition("}")[0] + "}" if root.tag.startswith("{") else ""
         found = []
         for item in root.iter(f"{space}Contents"):
             key, size, at = (item.findtext(f"{space}{name}") or "" for name in ("Key", "Size", "LastModified"))
             name = key.removeprefix(self._root)
-            if key.startswith(self._root) and NAME.fullmatch(name) and size.isdigit():
+            if key.startswith(self._root) and is_object_name(name) and _SIZE.fullmatch(size):
                 found.append(StoredObject(name, int(size), _parse_time(at)))
         cut = (root.findtext(f"{space}IsTruncated") or "").lower() == "true"
         token = root.findtext(f"{space}NextContinuationToken")

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from posixpath import dirname
 from typing import Any, TypeVar
@@ -13,11 +13,11 @@ import asyncssh
 
 from freehold.backup.stores.contract import (
     MAX_OBJECT,
-    NAME,
     ObjectExists,
     ObjectMissing,
     StoredObject,
     check_object_name,
+    is_object_name,
     store_full,
     store_refused,
     store_unreachable,
@@ -27,6 +27,7 @@ from freehold.errors import FreeholdError
 Result = TypeVar("Result")
 CALL_TIMEOUT = 300.0
 _DRAFT = ".draft-"
+_OLD_DRAFT = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,7 @@ class SftpStore:
     async def _list(self, folder: str) -> list[StoredObject]:
         client = await self._connected()
         found: list[StoredObject] = []
+        drafts: dict[str, float] = {}
         waiting = [folder]
         while waiting:
             inside = waiting.pop()
@@ -189,13 +191,25 @@ class SftpStore:
                 continue
             for entry in entries:
                 name = f"{inside}/{entry.filename!s}"
-                if not NAME.fullmatch(name):
+                if str(entry.filename).startswith(_DRAFT):
+                    drafts[f"{self._root}/{name}"] = float(entry.attrs.mtime or 0)
+                if not is_object_name(name):
                     continue
                 if entry.attrs.type == asyncssh.FILEXFER_TYPE_DIRECTORY:
                     waiting.append(name)
                 else:
                     found.append(StoredObject(name, int(entry.attrs.size or 0), float(entry.attrs.mtime or 0)))
+        if drafts:
+            await self._remove_old(client, drafts)
         return found
+
+    async def _remove_old(self, client: asyncssh.SFTPClient, drafts: Mapping[str, float]) -> None:
+        """What a writer that was killed, or cut off, has left. A young one may be in use."""
+        now = await self._read_clock()
+        for path, modified in drafts.items():
+            if now - modified > _OLD_DRAFT:
+                with contextlib.suppress(asyncssh.SFTPNoSuchFile):
+                    await client.remove(path)
 
     async def _read_clock(self) -> float:
         client = await self._connected()
