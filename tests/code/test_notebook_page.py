@@ -11,12 +11,21 @@ from tests.support.browser import PHONE, run_sync_browser, sign_in_browser
 from tests.support.running_freehold import FreeholdOptions, run_plain_freehold
 
 pytestmark = pytest.mark.shared_processes
+PACKAGE = """
+[[computer.mounts]]
+source = "{folder}"
+target = "/opt/packages/greeting"
+"""
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("notebook")
-    with run_plain_freehold(folder, FreeholdOptions()) as freehold, run_sync_browser() as browser:
+    (folder / "packages").mkdir()
+    (folder / "packages/greeting.py").write_text("WORDS = 'hello'")
+    (folder / "packages").chmod(0o755)
+    options = FreeholdOptions(manifest=PACKAGE.format(folder=folder / "packages"))
+    with run_plain_freehold(folder, options) as freehold, run_sync_browser() as browser:
         freehold.file("notes.txt").write_text("from the workspace")
         page = sign_in_browser(browser, freehold).new_page()
         page.goto(f"{freehold.pages}/code")
@@ -110,6 +119,23 @@ def test_other_settings_begin_anew_and_files_are_there_only_if_chosen(page: Page
     run(page, "f()")
     expect(cell.get_by_label("Value")).to_have_text("5")
     page.get_by_label("Language").select_option("Python")
+
+
+def test_prepared_packages_are_loaded_and_one_that_is_not_there_is_named(page: Page, cell: Locator) -> None:
+    packages = page.get_by_label("Packages")
+    run(page, "import greeting; greeting.WORDS")
+    expect(output_of(cell)).to_contain_text("ModuleNotFoundError")
+    packages.fill("greeting, unheard_of")
+    packages.press("Enter")
+    cell.get_by_role("button", name="Run").click()
+    expect(output_of(cell)).to_contain_text("The package 'unheard_of' is not prepared in this computer")
+    packages.fill("greeting")
+    cell.get_by_role("button", name="Run").click()
+    expect(cell.get_by_label("Value")).to_have_text("hello")
+    page.reload()
+    expect(packages).to_have_value("greeting")
+    packages.fill("")
+    packages.press("Enter")
 
 
 def test_a_context_that_is_gone_is_replaced(page: Page, cell: Locator) -> None:

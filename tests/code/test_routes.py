@@ -2,9 +2,12 @@
 
 import asyncio
 import base64
+import dataclasses
+import json
 from contextlib import aclosing
 
 import pytest
+import pytest_asyncio
 from tests.computer.isolates.test_python import FRAME
 from tests.computer.isolates.wasm_modules import COUNTER, HELLO
 from tests.support.condition import DEADLINE, until
@@ -12,9 +15,16 @@ from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 from freehold import Freehold, FreeholdError
 from freehold.client.models import CodePart
+from freehold.code.bodies import CodeLimitsBody
+from freehold.computer import IsolateLimits
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 FREEHOLD = FreeholdOptions()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+async def connected(freehold: RunningFreehold) -> None:
+    await until(freehold.is_connected)
 
 
 async def test_code_runs_and_returns_output_value_and_files(freehold: RunningFreehold) -> None:
@@ -110,6 +120,41 @@ async def test_a_file_of_the_computer_runs_by_the_api(freehold: RunningFreehold)
     both = {"language": "python", "code": "1", "file": "sum.py"}
     assert (await freehold.http.post("/v1/code/execute", json=both)).status_code == 400
     assert (await freehold.http.post("/v1/code/stream", json=both)).status_code == 400
+    streamed = await freehold.http.post("/v1/code/stream", json={"language": "python", "file": "sum.py"})
+    assert next(json.loads(line) for line in streamed.text.split("\n") if line) == {
+        "output": {"stream": "stdout", "text": "[]\n"}
+    }
+    freehold.file("compiled.pyc").write_bytes(b"\xcb\r\r\n")
+    binary = await freehold.http.post("/v1/code/execute", json={"language": "python", "file": "compiled.pyc"})
+    assert (binary.status_code, binary.json()["error"]["code"]) == (400, "computer.bad-request")
+
+
+async def test_a_file_of_the_computer_runs_in_a_context_by_the_api(freehold: RunningFreehold) -> None:
+    freehold.file("more.py").write_text("x += 2\nprint(x)\n")
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        context = await home.code.create_context("python")
+        await home.code.execute_in(context.id, "x = 40")
+        assert (await home.code.execute_file_in(context.id, "more.py")).stdout == "42\n"
+        assert await home.code.evaluate_in(context.id, "x") == 42
+        address = f"/v1/code/contexts/{context.id}"
+        both = {"code": "1", "file": "more.py"}
+        assert (await freehold.http.post(f"{address}/execute", json=both)).status_code == 400
+        streamed = await freehold.http.post(f"{address}/stream", json={"file": "more.py"})
+        assert '"text":"44\\n"' in streamed.text
+        await home.code.delete_context(context.id)
+
+
+async def test_every_limit_can_be_changed_by_the_api(freehold: RunningFreehold) -> None:
+    fields = CodeLimitsBody.model_fields
+    assert set(fields) == {field.name for field in dataclasses.fields(IsolateLimits)}
+    code = "open('a', 'wb').write(b'x' * (17 << 20))"
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        assert (await home.code.execute("python", code, outputs=("none",))).exit_code != 0
+        raised = {"file_size": 32 << 20, "open_files": 16}
+        assert await home.code.evaluate("python", code, outputs=("none",), limits=raised) == 17 << 20
+        many = await home.code.execute("python", "[open('/dev/null') for _ in range(32)]", limits=raised)
+        assert many.error is not None
+        assert "Too many open files" in many.error.message
 
 
 async def test_a_request_that_is_given_up_ends_its_code(freehold: RunningFreehold) -> None:

@@ -14,16 +14,21 @@ from pathlib import Path
 
 import pytest
 from tests.computer.engines import running_engine
+from tests.computer.isolates.conftest import NODE_PLACE, node_folder
+from tests.computer.isolates.language_cases import CASES, PRIVATE
 from tests.computer.unsealed_backend import UnsealedBackend
 from tests.computer.virtual_machines import micro_vm
 from tests.computer.waits import alive
+from tests.egress.proxy_harness import OK, FakeResolver, respond_once, run_proxy, run_server
 from tests.support.condition import until
 
 from freehold.computer import Computer, LimitEvent, Limits, Machine, launch
 from freehold.computer.contract.backend import Backend, RemoteParts, find_host_pid, read_usage
+from freehold.computer.contract.conventions import EGRESS_PORT
 from freehold.computer.contract.report import SleepReport
 from freehold.computer.contract.spec import MIB, ComputerSpec, Mount
 from freehold.computer.contract.transport import SocketTransport
+from freehold.computer.isolates.language import CodeLanguage
 from freehold.computer.registry import find_backend
 from freehold.errors import FreeholdError
 from freehold.fleet.machine import RemoteMachine
@@ -37,7 +42,7 @@ BACKENDS: dict[str, Callable[[], AbstractContextManager[Backend]]] = {
 }
 SMALL = Limits(memory=192 * MIB, processes=64, tmp=16 * MIB)
 ALLOCATE = "x = bytearray(400 * 1024 * 1024); print(len(x))"
-DEADLINE = 20
+DEADLINE = 60
 
 
 @pytest.fixture(params=[*BACKENDS, "ray"], scope="module")
@@ -61,9 +66,11 @@ def make_spec(folder: Path, name: str) -> ComputerSpec:
 
 
 @asynccontextmanager
-async def running(backend: Backend, spec: ComputerSpec, path: Path) -> AsyncIterator[tuple[Machine, Computer]]:
+async def running(
+    backend: Backend, spec: ComputerSpec, path: Path, deadline: float = 3 * DEADLINE
+) -> AsyncIterator[tuple[Machine, Computer]]:
     """A machine and a computer that is connected to it, as the keeper and the gateway have them."""
-    async with asyncio.timeout(9 * DEADLINE):  # the first virtual machine boots, emulated, on a busy host
+    async with asyncio.timeout(deadline):  # the first virtual machine boots, emulated, on a busy host
         machine = await launch(spec, path, backend)
         try:
             async with Computer.connect(machine.transport, limits=spec.limits) as computer:
@@ -343,3 +350,49 @@ async def test_sleep_and_wake_can_be_repeated_and_interrupted(
                 await machine.sleep()
             await machine.wake()
             assert (await computer.run("echo awake")).stdout == b"awake\n"
+
+
+async def test_isolates_of_every_language_run_behind_their_walls(
+    backend: Backend, spec: ComputerSpec, tmp_path: Path
+) -> None:
+    """One-shot and in a context. A file that is not granted, a program and a connection are refused."""
+    if backend.name == "unsealed":
+        return  # it has no mounts, with which Node and wasmtime come
+    with_node = replace(spec, mounts=(Mount(node_folder(), NODE_PLACE),))
+    async with running(backend, with_node, tmp_path / "link", 4 * DEADLINE) as (_, computer):
+        await computer.files.write(PRIVATE, b"not granted")
+        async with asyncio.TaskGroup() as group:
+            for name, case in CASES.items():
+                group.create_task(case.check(CodeLanguage(computer._connection, name)), name=name)
+
+
+FETCH = """
+import sys, urllib.error, urllib.request
+try: print(urllib.request.urlopen(sys.argv[1]).read().decode())
+except urllib.error.HTTPError as error: print(error.code)
+except OSError as error: print(type(error.reason).__name__)
+"""
+
+
+async def test_the_egress_port_leads_to_the_hosts_that_are_allowed_and_nothing_else_leads_out(
+    backend: Backend, spec: ComputerSpec, tmp_path: Path
+) -> None:
+    """By the proxy that every program inside is told. The server of this machine is on no port of the computer."""
+    if backend.name == "unsealed":
+        return  # it has the ports and the network of the host
+    names = FakeResolver()
+    names.set("example.org", ["127.0.0.1"])
+    async with (
+        run_server(respond_once(OK)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+        running(backend, spec, tmp_path / "link") as (_, computer),
+        await computer.listen(EGRESS_PORT, proxy.egress.handle),
+    ):
+
+        async def fetch(host: str) -> str:
+            return (await computer.run(["/usr/bin/python3", "-c", FETCH, f"http://{host}:{server.port}/"])).text.strip()
+
+        assert await fetch("example.org") == "hello"
+        assert await fetch("example.com") == "403"
+        assert await fetch("127.0.0.1") == "ConnectionRefusedError"
+        assert len(server.heads) == 1

@@ -37,7 +37,7 @@ from freehold.doctor import run_doctor
 from freehold.errors import FreeholdError
 from freehold.home import find_home
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 KEEPER = """
 import asyncio, sys
 from freehold.computer import Computer
@@ -147,9 +147,12 @@ class DishonestEngine:
                     client.sendall(bytes([byte]) if isinstance(byte, int) else byte)
                     if self._ended.wait(self._pause):
                         return
+                # Closed before the request has come, the connection would be reset. How long that takes is up to the client.
                 client.settimeout(0.2)
-                while client.recv(65536):
-                    pass
+                while not self._ended.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        if not client.recv(65536):
+                            break
 
 
 def answer_with(body: bytes) -> bytes:

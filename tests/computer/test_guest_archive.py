@@ -1,11 +1,15 @@
 import asyncio
+import shutil
 import sys
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 from tests.computer.unsealed_backend import UnsealedBackend
+from tests.support.condition import DEADLINE
 
 from freehold.computer import Computer
 from freehold.computer.contract.guest_archive import guest_archive, pack_guest, read_sources
@@ -16,7 +20,38 @@ def test_the_same_sources_give_the_same_bytes() -> None:
     assert guest_archive() == guest_archive()
 
 
-ISOLATE_FILES = ["isolates/closed.bpf", "isolates/fork.node", "isolates/networked.bpf", "isolates/zygote.js"]
+def test_an_archive_that_was_removed_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a program that cleans up, or by another Freehold: the next computer starts all the same."""
+    monkeypatch.setattr("freehold.computer.contract.guest_archive._place", lambda: tmp_path / "cache" / "guest-1.pyz")
+    first = guest_archive()
+    content = first.read_bytes()
+    shutil.rmtree(first.parent)
+    assert guest_archive() == first
+    assert first.read_bytes() == content
+    assert first.stat().st_mode & 0o777 == 0o644
+
+
+def test_computers_that_start_at_once_do_not_write_over_each_others_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, content, all_are_there = tmp_path / "guest-1.pyz", bytes(8 << 20), threading.Barrier(8)
+
+    def pack_together(*_given: object, **_options: object) -> bytes:
+        all_are_there.wait(DEADLINE)
+        return content
+
+    monkeypatch.setattr("freehold.computer.contract.guest_archive._place", lambda: place)
+    monkeypatch.setattr("freehold.computer.contract.guest_archive.pack_guest", pack_together)
+    with ThreadPoolExecutor(8) as pool:
+        assert [one.result() for one in [pool.submit(guest_archive) for _ in range(8)]] == [place] * 8
+    assert place.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [place]
+
+
+ISOLATE_FILES = [
+    f"isolates/{name}"
+    for name in ("closed.bpf", "es_modules.js", "fork.node", "networked.bpf", "packages.js", "zygote.js")
+]
 
 
 def test_the_archive_has_source_and_compiled_code_and_what_isolates_need() -> None:

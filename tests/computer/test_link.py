@@ -127,6 +127,36 @@ async def test_a_malformed_answer_ends_its_own_request_only(
         link.close()
 
 
+@pytest.mark.parametrize(
+    "stdin", [None, b"short", b"x" * (frames.WINDOW + 1)], ids=["none", "short", "more than it takes"]
+)
+async def test_a_guest_that_never_ends_a_command_is_told_to_and_the_link_stays(
+    tmp_path: Path, stdin: bytes | None
+) -> None:
+    told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        channel, _ = await peer.receive_open()
+        while (await peer.receive())[0] != frames.CLOSE:
+            pass
+        told.set_result(channel)
+        peer.send(frames.CLOSE, channel)
+        channel, _ = await peer.receive_open()
+        peer.send(frames.MESSAGE, channel, b'{"ok":true}')
+        peer.send(frames.CLOSE, channel)
+        await peer.until_cut()
+
+    async with hostile_guest(tmp_path / "link", script) as path:
+        link = await Link.connect(SocketTransport(path))
+        with pytest.raises(FreeholdError) as caught:
+            await run_command(link, {"op": "spawn", "argv": ["true"]}, stdin, 1000, 0.05)
+        assert caught.value.code == "computer.unresponsive"
+        assert await told == 1
+        await send_request(link, {"op": "look"})
+        link.close()
+
+
 async def test_a_long_error_text_is_cut_and_fails_its_own_request_only(tmp_path: Path) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()

@@ -188,6 +188,15 @@ async def test_variables_of_an_owner_are_in_no_template(
     assert not (tmp_path / "templates").exists()
 
 
+async def test_a_machine_that_stalls_in_its_boot_is_booted_again(
+    backend: MicroVm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("freehold.computer.microvm.vm_start.STALL_TIMEOUT", 0.1)
+    spec = replace(make_spec(tmp_path, "one"), environment={"SECRET": "no template"})
+    async with running(backend, spec, tmp_path / "link") as (_, computer):
+        assert (await computer.run("echo booted")).text == "booted\n"
+
+
 SERVER = "cd /workspace && exec python3 -m http.server --bind 127.0.0.1 8000"
 WRITER = """
 import os, time

@@ -18,8 +18,8 @@ def test_a_name_ends_neither_its_line_nor_its_word() -> None:
         b"23 22 0:21 / /x\r\x0b\x1c\xc2\x85/\\0111\\0402\\0123\\1344\xff rw - tmpfs none\\040none rw\n"
     )
     assert parse_mounts(table) == [
-        MountEntry("/", "overlay", ("ro", "nosuid"), is_shared=True),
-        MountEntry("/x\r\x0b\x1c\x85/\t1 2\n3\\4\udcff", "tmpfs", ("rw",), is_shared=False),
+        MountEntry("/", "overlay", ("ro", "nosuid"), is_shared=True, root="/", device="0:20"),
+        MountEntry("/x\r\x0b\x1c\x85/\t1 2\n3\\4\udcff", "tmpfs", ("rw",), is_shared=False, root="/", device="0:21"),
     ]
 
 

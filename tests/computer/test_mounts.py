@@ -72,6 +72,26 @@ def test_an_archive_is_unpacked_once_until_it_changes(tmp_path: Path) -> None:
     assert list((tmp_path / "mounts").iterdir()) == [second]
 
 
+def test_a_tar_whose_last_file_is_a_zip_is_a_tar(tmp_path: Path) -> None:
+    """The list of a zip is at its end, so this tar ends as a zip does."""
+    packed = make_zip(tmp_path / "inner.zip")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(packed, "inner.zip")
+    folder = unpack_archive(tmp_path / "a.tar", UnpackedFolders(tmp_path / "mounts"))
+    assert [path.name for path in folder.iterdir()] == ["inner.zip"]
+    assert (folder / "inner.zip").read_bytes() == packed.read_bytes()
+
+
+def test_a_zip_with_a_tar_in_it_and_one_behind_a_program_are_zips(tmp_path: Path) -> None:
+    tar = make_tar(tmp_path / "inner.tar.gz")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.write(tar, "inner.tar.gz")
+    (tmp_path / "b.zip").write_bytes(b"#!/bin/sh\nexit 1\n" + (tmp_path / "a.zip").read_bytes())
+    for archive in (tmp_path / "a.zip", tmp_path / "b.zip"):
+        folder = unpack_archive(archive, UnpackedFolders(tmp_path / f"mounts-{archive.name}"))
+        assert [path.name for path in folder.iterdir()] == ["inner.tar.gz"]
+
+
 @pytest.mark.parametrize(
     "attack",
     [

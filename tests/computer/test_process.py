@@ -5,6 +5,7 @@ from tests.computer.waits import until_quiet, until_there
 from tests.support.condition import until
 
 from freehold.computer import Computer
+from freehold.computer.library.frames import WINDOW
 from freehold.errors import FreeholdError
 
 
@@ -88,11 +89,18 @@ async def test_orphans_are_reaped(computer: Computer) -> None:
 async def test_a_process_whose_output_is_not_read_waits(computer: Computer) -> None:
     """It writes no more than the window and the pipe can hold."""
     async with await computer.spawn("yes; echo never") as process:
-        await computer.run("sleep 0.2")
-        held = sum(len(part) for part in process.stdout._parts)
-        assert 0 < held <= 256 * 1024
-        (running,) = [one for one in await computer.processes() if one.name == "yes"]
-        assert running.state == "S"
+
+        def held() -> int:
+            return sum(len(part) for part in process.stdout._parts)
+
+        async def waits() -> bool:
+            (running,) = [one for one in await computer.processes() if one.name == "yes"]
+            return running.state == "S"
+
+        await until(lambda: held() >= WINDOW)
+        await until(waits)
+        assert (await computer.run("true")).ok
+        assert held() == WINDOW
 
 
 async def test_the_process_tree_shows_parents_and_children(computer: Computer) -> None:

@@ -169,7 +169,8 @@ async def _is_empty(computer: Computer) -> bool:
 
 async def test_everything_of_the_owner_keeps_running(computer: Computer) -> None:
     """A terminal with its jobs, a daemon of a terminal, a service, and a stopped program."""
-    await start_hidden(computer, HIDDEN["a daemon"], "session")
+    pids = await start_hidden(computer, HIDDEN["a daemon"], "session")
+    await until(lambda: _is_all(computer, pids))  # the process between has ended as well
     terminal = await computer.terminal(["/bin/bash", "--norc", "-i"])
     jobs = (["sleep", "601"], ["sleep", "602"], ["cat"])
     try:
@@ -202,6 +203,10 @@ async def test_a_program_of_the_owner_that_seals_itself_keeps_running(computer: 
         assert await browser.stdout.read() == b"up\n"
         done = await computer.end_sessions()
         assert done.ended == (1 if kernel == WITHOUT_LANDLOCK else 0)
+
+
+async def _is_all(computer: Computer, pids: list[int]) -> bool:
+    return [one.pid for one in await computer.processes()] == pids
 
 
 async def _runs(computer: Computer, *commands: list[str]) -> bool:

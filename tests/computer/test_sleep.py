@@ -16,6 +16,7 @@ from tests.support.condition import until, wait_until
 from tests.support.processes import read_command
 
 from freehold.computer import Computer, Limits, Machine, launch
+from freehold.computer.contract.report import SleepReport
 from freehold.computer.contract.transport import SocketTransport, listen_at
 from freehold.computer.library import use_server
 from freehold.computer.library.connection import ComputerConnection
@@ -23,6 +24,7 @@ from freehold.computer.library.tunnel import Tunnel
 from freehold.computer.library.use import use_socket
 from freehold.computer.library.use_server import Sleep, UseServer
 from freehold.computer.walls import freezer
+from freehold.errors import FreeholdError
 
 SOON = 0.02
 DAY = 86400.0
@@ -229,6 +231,32 @@ async def test_memory_that_is_given_back_is_there_again_after_the_sleep(
         with computer.hold_awake():
             await process.write(b"\n")
             assert await process.stdout.read() == before
+
+
+async def test_a_sleep_that_fails_is_told_and_tried_again(
+    sleeper: SleepingMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(use_server, "RETRY_AFTER", SOON)
+    sleep = sleeper.machine.sleep
+    tried: list[FreeholdError | None] = []
+
+    async def fail_three_times() -> SleepReport:
+        if len(tried) < 3:
+            tried.append(sleeper.server.trouble)
+            raise FreeholdError("computer.cannot-sleep", "The kernel did not freeze every process")
+        return await sleep()
+
+    async with silent_client(sleeper) as client:
+        answering = asyncio.ensure_future(client.asked(1_000_000))
+        monkeypatch.setattr(sleeper.machine, "sleep", fail_three_times)
+        await until(lambda: len(tried) == 3)
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+    assert [one is not None and one.code for one in tried[1:]] == ["computer.cannot-sleep"] * 2
+    await sleeper.asleep()
+    assert sleeper.server.trouble is None
+    async with Computer.connect(sleeper.path) as computer:
+        assert (await computer.run("echo awake")).stdout == b"awake\n"
 
 
 async def test_a_client_that_does_not_answer_keeps_it_awake(

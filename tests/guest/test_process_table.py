@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.condition import DEADLINE
 
 from freehold.guest.process_table import ProcessInfo, kill_tree, list_processes, read_command_line
 from freehold.guest.spawn import MARKER
@@ -29,7 +30,7 @@ def wait_gone(pid: int) -> None:
     except ProcessLookupError:
         return
     try:
-        assert select.select([descriptor], [], [], 10)[0], f"{pid} still runs"
+        assert select.select([descriptor], [], [], DEADLINE)[0], f"{pid} still runs"
     finally:
         os.close(descriptor)
 

@@ -27,6 +27,20 @@ def test_hits_are_those_of_a_search_by_line(data: bytes) -> None:
     assert list(search._hits(data, pattern)) == by_line(data, pattern)
 
 
+def test_a_match_far_from_the_begin_of_its_line_is_in_the_text_that_is_shown(tmp_path: Path) -> None:
+    long = "ä" * 3_000
+    (tmp_path / "one.min.js").write_text(f"near needle {long}\n{long}needle{long}\n{long} needle")
+    rows, _ = run_search(tmp_path, b"needle")
+    assert [(row[1], row[2]) for row in rows] == [(1, 6), (2, 6_001), (3, 6_002)]
+    near, middle, end = (row[3] for row in rows)
+    assert near.startswith("near needle ä")
+    assert middle.startswith(f"…{'ä' * 50}needleä")
+    assert end == f"…{'ä' * 49} needle"
+    assert all(
+        len(text.encode(errors="replace")) <= search.MAX_LINE_SHOWN + len("…".encode()) for text in (near, middle, end)
+    )
+
+
 def run_search(folder: Path, pattern: bytes, **message: Any) -> tuple[list[Any], dict[str, Any]]:
     reading, writing = os.pipe()
     answer = search._search(writing, os.fsencode(folder), re.compile(pattern), {"most": 1000, **message})

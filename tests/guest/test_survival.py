@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.computer.machines import host_pid
-from tests.support.condition import DEADLINE
+from tests.support.condition import DEADLINE, until
 
 from freehold.computer import Computer, Limits, Process
 from freehold.computer.contract.conventions import GUEST_PYTHON
@@ -156,22 +156,23 @@ async def test_out_of_processes_is_an_error_to_the_caller() -> None:
             except FreeholdError:
                 return False
 
-        while not await again():
-            continue
+        await until(again)
 
 
 async def test_a_fork_bomb_ends_at_the_time_limit() -> None:
     async with Computer.start(limits=Limits(processes=200)) as computer:
         result = await computer.run("bomb() { bomb | bomb & }; bomb; sleep 100", timeout=1)
         assert result.limit == "wall_time" or not result.ok
-        for _ in range(200):
+
+        async def came_back() -> bool:
             try:
                 await computer.run("kill -9 -1")
                 await fine(computer)
-                return
             except (FreeholdError, AssertionError):
-                continue
-        pytest.fail("the computer did not come back")
+                return False
+            return True
+
+        await until(came_back)
 
 
 async def test_it_loads_no_large_library(computer: Computer) -> None:

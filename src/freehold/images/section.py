@@ -24,7 +24,9 @@ class ImageSection(Section):
         examples=[["git", "ripgrep"]],
     )
     python: str | None = Field(
-        default=None, description="The version that Debian's python3 must have; else any.", examples=["3.11"]
+        default=None,
+        description="The version that Debian's python3 must have; else any. It chooses no other: bookworm has 3.11, trixie 3.13.",
+        examples=["3.11"],
     )
     node: str | None = Field(default=None, description="The version of Node; else none.", examples=["24"])
     python_packages: Words = Field(

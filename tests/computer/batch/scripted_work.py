@@ -21,6 +21,7 @@ class ScriptedWork:
     def __init__(self, act: Act = succeed, *, outlives: bool = False, label: WorkLabel = LABEL) -> None:
         self.label = label
         self.outlives = outlives
+        self.waits_for = ""
         self.carried_out: list[tuple[int, int]] = []
         self._act = act
 

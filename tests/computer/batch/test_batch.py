@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,8 @@ def test_progress_in_words() -> None:
     )
     begin = BatchProgress(3, 0, 0, 0, 1, 2, 0.0, None, None, None)
     assert describe_progress(begin) == "0 of 3, 1 running"
+    waiting = replace(begin, waits_for="No node is connected")
+    assert describe_progress(waiting) == "0 of 3, 1 running, waits: No node is connected"
     assert [format_seconds(one) for one in (1.25, 42, 600, 36_000)] == ["1.2 s", "42 s", "10 min", "10.0 h"]
 
 

@@ -1,7 +1,6 @@
 """Every cap of isolates, fired: each test does the forbidden act, sees it refused, and sees a neighbour live on.
 
-Among them are the ways out of other sandboxes: the published advisories of isolated-vm, vm2 and Monty came down to host
-objects that leak into the guest, endless regular expressions, memory that no limit counts, and prototype tricks.
+Ways out of other sandboxes, after the published advisories of isolated-vm, vm2, Monty and others, are in test_escapes.py.
 """
 
 from collections.abc import AsyncIterator
@@ -11,8 +10,9 @@ import pytest
 import pytest_asyncio
 from tests.support.condition import until
 
-from freehold.computer import CodeContext, CodeResult, Computer, Grants, IsolateLimits
+from freehold.computer import CodeContext, CodeLanguage, CodeResult, Computer, Grants, IsolateLimits
 from freehold.computer.contract.conventions import GUEST_PYTHON
+from freehold.computer.isolates.language import LanguageName
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
@@ -149,6 +149,7 @@ JAVASCRIPT_REFUSED = {
     "the zygote": "process.kill(process.ppid, 9)",
     "its own /proc": "require('fs').readFileSync('/proc/self/maps')",
     "a mode": "require('fs').chmodSync('/workspace/notes.txt', 0)",
+    "a thousand descriptors": "for (let n = 0; n < 1000; n++) require('fs').openSync('/dev/null')",
     "a worker": "new (require('worker_threads').Worker)('for (;;);', {eval: true}); await new Promise(() => {})",
     "recursion": "function f() { f() }; f()",
     "the constructor of a host function": "console.log.constructor('return process')().kill(1, 9)",
@@ -259,6 +260,46 @@ async def test_a_sibling_cannot_be_read(computer: Computer, witness: CodeContext
     await check(result, witness)
     assert result.error is not None
     assert result.error.name == "PermissionError"
+    look = "readdirSync" if name == "fd" else "openSync"
+    result = await computer.javascript.execute(f"require('fs').{look}('/proc/{sibling}/{name}')")
+    await check(result, witness)
+    assert result.error is not None
+    assert result.error.message.startswith("EACCES")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "os.kill(pid, signal.SIGKILL)",
+        "os.kill(pid, signal.SIGSTOP)",
+        "os.kill(pid, 0)",
+        "os.killpg(os.getpgid(pid), signal.SIGKILL)",
+        "signal.pidfd_send_signal(os.pidfd_open(pid), signal.SIGKILL)",
+        "if libc.tgkill(pid, pid, signal.SIGKILL): raise OSError(ctypes.get_errno(), 'tgkill')",
+    ],
+)
+async def test_a_sibling_cannot_be_signalled(computer: Computer, witness: CodeContext, attempt: str) -> None:
+    """Not by its pid, which everybody inside can learn. It is not even told whether such a process lives."""
+    sibling = await witness.evaluate("__import__('os').getpid()")
+    result = await computer.python.execute(
+        f"import ctypes, os, signal\nlibc = ctypes.CDLL(None, use_errno=True)\npid = {sibling}\n{attempt}"
+    )
+    await check(result, witness)
+    assert result.error is not None
+    assert result.error.name == "PermissionError"
+
+
+@pytest.mark.parametrize("language", ["javascript", "typescript"])
+async def test_a_sibling_of_javascript_cannot_be_signalled(computer: Computer, language: LanguageName) -> None:
+    sibling = await computer.javascript.contexts.create()
+    await sibling.execute("var n = 41")
+    pid = await sibling.evaluate("process.pid")
+    for signal in ("'SIGKILL'", "'SIGSTOP'", "0"):
+        result = await CodeLanguage(computer._connection, language).execute(f"process.kill({pid}, {signal})")
+        assert result.error is not None
+        assert "EPERM" in result.error.message
+        assert await sibling.evaluate("n + 1") == 42
+    await sibling.delete()
 
 
 async def test_records_that_make_no_sense_end_the_isolate(computer: Computer, witness: CodeContext) -> None:

@@ -1,6 +1,7 @@
 """Very many isolates and contexts at once, in a computer with little memory and few processes."""
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -10,8 +11,11 @@ from tests.computer.isolates.conftest import NODE_PLACE, node_folder
 from tests.computer.isolates.wasm_modules import COUNTER
 from tests.support.condition import until
 
-from freehold.computer import CodeContext, Computer, IsolateLimits, Limits, Mount
+from freehold.computer import CodeContext, Computer, IsolateLimits, LimitEvent, Limits, Mount
+from freehold.computer.contract.backend import find_host_pid
 from freehold.computer.contract.spec import GIB
+from freehold.computer.walls.deleted_files import MAX_IN_FLIGHT, measure_deleted
+from freehold.computer.walls.processes import ComputerProcesses
 from freehold.errors import FreeholdError
 from freehold.guest.isolates.service import MAX_CONTEXTS, MAX_RUNNING
 
@@ -50,12 +54,16 @@ async def count_isolates(computer: Computer) -> int:
 
 
 async def test_a_thousand_isolates_at_once_all_answer_within_the_limits(small: Computer) -> None:
+    """A program that writes all the time goes on: not even for a moment are they taken for hidden files of the disk."""
     most = 0
+    writer = await small.spawn(["/bin/sh", "-c", "while [ ! -e stop ]; do echo line > log; done"])
     running = asyncio.ensure_future(asyncio.gather(*(run_one(small, number) for number in range(ISOLATES))))
     while not running.done():
         most = max(most, await count_isolates(small))
         await asyncio.wait([running], timeout=0.1)
     answers = await running
+    await small.files.write("stop", b"")
+    assert (await writer.wait()).code == 0
     assert [answer[0] for answer in answers] == list(range(ISOLATES))
     for place in (1, 2):
         assert len({answer[place] for answer in answers}) == ISOLATES
@@ -65,10 +73,31 @@ async def test_a_thousand_isolates_at_once_all_answer_within_the_limits(small: C
     assert (small.machine.usage().memory or 0) < 1 * GIB
 
     async def only_spares_are_left() -> bool:
-        return await count_isolates(small) <= 3 * 3
+        """The guest removes the folder of an isolate a moment after it has ended."""
+        folders = [entry for entry in await small.files.list("/tmp") if entry.name.startswith("isolate-")]
+        return await count_isolates(small) <= 3 * 3 and not folders
 
     await until(only_spares_are_left)
-    assert not [entry.name for entry in await small.files.list("/tmp") if entry.name.startswith("isolate-")]
+
+
+async def test_many_isolates_at_once_are_not_taken_for_hidden_files(small: Computer) -> None:
+    """Files may hide in the descriptors that wait in sockets: when there are many, the computer's writes are stopped."""
+    assert small.machine is not None
+    events: list[LimitEvent] = []
+    leave = small.machine.subscribe(events.append)
+    guest = find_host_pid(small.machine)
+    assert guest is not None
+    processes = ComputerProcesses(guest, os.geteuid(), None, 0)
+    most = looks = 0
+    running = asyncio.gather(*(small.python.evaluate("sum(range(200_000))") for _ in range(2 * MAX_RUNNING)))
+    while not running.done():
+        looks += 1
+        most = max(most, (await asyncio.to_thread(measure_deleted, processes, ())).in_flight)
+    await running
+    leave()
+    assert looks > 3
+    assert most <= MAX_IN_FLIGHT / 2
+    assert not [event for event in events if event.limit == "disk"]
 
 
 async def test_two_hundred_contexts_at_once_keep_their_own_variables(small: Computer) -> None:

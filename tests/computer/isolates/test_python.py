@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.support.condition import until
+from tests.support.condition import DEADLINE, until
 
 from freehold.computer import (
     CodeContext,
@@ -32,6 +32,30 @@ class Drawing:
     def _repr_png_(self): return b"\\x89PNG picture"
 display(Drawing())
 display({"x": 1})
+"""
+PYPLOT = """
+_figures = {}
+class Figure:
+    def __init__(self, number): self.number, self.words = number, ""
+    def savefig(self, target, *, format, bbox_inches=None):
+        target.write(b"\\x89PNG %d %s %s" % (self.number, self.words.encode(), format.encode()))
+def figure(number=None):
+    number = max(_figures, default=0) + 1 if number is None else number
+    return _figures.setdefault(number, Figure(number))
+def get_fignums(): return sorted(_figures)
+def close(which):
+    if which == "all": _figures.clear()
+    else: _figures.pop(which.number)
+"""
+"""The part of `matplotlib.pyplot` that shows figures; the library itself is not installed for tests."""
+FIGURES = """
+import sys
+sys.path.insert(0, "/workspace/library")
+import matplotlib.pyplot as plt
+plt.figure(7).words = "last"
+plt.figure(2).words = "first"
+plt.close(plt.figure())
+"drawn"
 """
 
 
@@ -72,11 +96,46 @@ async def test_pictures_and_displayed_values_come_in_order(computer: Computer) -
     assert result.items[0].content == b"\x89PNG picture"
 
 
+async def test_open_figures_come_back_as_pictures_once(computer: Computer) -> None:
+    await computer.files.mkdir("library/matplotlib", parents=True)
+    await computer.files.write("library/matplotlib/__init__.py", b"")
+    await computer.files.write("library/matplotlib/pyplot.py", PYPLOT.encode())
+    context = await computer.python.contexts.create(grants=Grants({"/workspace/library": "r"}))
+    result = await context.execute(FIGURES)
+    assert [(item.role, item.type, item.content) for item in result.items] == [
+        ("value", "json", b'"drawn"'),
+        ("display", "image/png", b"\x89PNG 2 first png"),
+        ("display", "image/png", b"\x89PNG 7 last png"),
+    ]
+    again = await context.execute("plt.figure().words = 'new'")
+    assert [item.content for item in again.items] == [b"\x89PNG 1 new png"]
+    assert (await context.execute("None")).items == ()
+    await context.delete()
+
+
 async def test_a_file_of_the_computer_is_executed(computer: Computer) -> None:
     await computer.files.write("script.py", b"1/0")
     result = await computer.python.execute_file("script.py")
     assert result.error is not None
     assert 'File "script.py", line 1' in result.error.traceback
+    await computer.files.write("script.pyc", b"\xcb\r\r\n")
+    with pytest.raises(FreeholdError, match=r"script\.pyc is not text") as refused:
+        await computer.python.execute_file("script.pyc")
+    assert refused.value.code == "computer.bad-request"
+
+
+async def test_a_file_of_the_computer_is_executed_in_a_context(computer: Computer) -> None:
+    """It finds the variables of the context and leaves its own there."""
+    await computer.files.write("double.py", b"import sys\ny = 2 * x\n[y, sys.argv]")
+    context = await computer.python.contexts.create()
+    await context.execute("x = 21")
+    result = await context.execute_file("double.py", arguments=("a",))
+    assert result.value == [42, ["double.py", "a"]]
+    assert await context.evaluate("y") == 42
+    with pytest.raises(FreeholdError) as missing:
+        await context.execute_file("none.py")
+    assert missing.value.code == "files.not-found"
+    await context.delete()
 
 
 async def test_input_files_are_read_and_result_files_come_back(computer: Computer) -> None:
@@ -126,7 +185,7 @@ async def test_a_busy_context_refuses_a_second_execution_and_is_free_after_it(co
     running = asyncio.create_task(
         context.execute("print('now', flush=True)\nimport time; time.sleep(60)", listener=lambda _: started.set())
     )
-    await asyncio.wait_for(started.wait(), 20)
+    await asyncio.wait_for(started.wait(), DEADLINE)
     with pytest.raises(FreeholdError) as busy:
         await context.execute("1")
     assert busy.value.code == "computer.busy"
@@ -190,7 +249,7 @@ async def test_cancelling_kills_the_isolate(computer: Computer) -> None:
         started.set()
 
     running = asyncio.create_task(computer.python.execute(code, listener=listen))
-    await asyncio.wait_for(started.wait(), 20)
+    await asyncio.wait_for(started.wait(), DEADLINE)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

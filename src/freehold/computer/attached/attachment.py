@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.computer.attached import start_program
-from freehold.computer.attached.seal import WallReport, find_missing_walls, parse_status
+from freehold.computer.attached.seal import find_missing_walls
+from freehold.computer.attached.wall_report import WallReport, parse_status
 from freehold.computer.contract.conventions import BASE_ENVIRONMENT, RESERVED_PORTS
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
 from freehold.strict_json import WrongShape, decode
 
-FOLDER_INSIDE = "/opt/freehold"
 PROGRAM, GUEST, SOCKET = "start.py", "guest.pyz", "handover"
 ATTACH_TIMEOUT = 30.0
 REPLY_TIMEOUT = 20.0
@@ -134,7 +134,7 @@ def _admit(connection: socket.socket, order: AttachmentOrder) -> AttachedGuest:
     peer = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     try:
         report = decode(WallReport, _receive(connection))
-        missing = find_missing_walls(report, order.spec, order.uid)
+        missing = find_missing_walls(report, order.spec, order.uid, order.folder)
         if peer[1] != order.uid:
             missing.insert(0, f"the user {peer[1]} has connected and not {order.uid} (user)")
         if missing:

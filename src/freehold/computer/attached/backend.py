@@ -70,8 +70,8 @@ def find_link_folder(host: str | None) -> Path:
     if (separator and scheme != "unix") or not folder.is_absolute():
         raise FreeholdError(
             "computer.bad-address",
-            f"computer.host is {host!r}, and a computer is attached by a folder of this machine only",
-            hint=f'host = "unix://{DEFAULT_FOLDER}"',
+            f"computer.host is {host!r}: a computer that is reached over a network has one, and so has every program in it",
+            hint=f'Share a folder with it: host = "unix://{DEFAULT_FOLDER}"',
         )
     return folder
 

@@ -3,10 +3,13 @@
 Nothing of an agent has run in it yet: the report comes from the first program of a new container.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from pathlib import Path
 
+from freehold.computer.attached.place_check import FOLDER_INSIDE, PAGE, check_places
+from freehold.computer.attached.wall_report import WallReport, parse_status
 from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
 from freehold.computer.contract.report import LimitMechanism
 from freehold.computer.contract.spec import ComputerSpec
@@ -19,43 +22,34 @@ WALL_NAMES = {
     "NoNewPrivs": "programs inside can gain privileges (security_opt: no-new-privileges)",
     "Seccomp": "system calls are not filtered (security_opt: seccomp)",
 }
-KERNEL_MOUNTS = frozenset({"proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue"})
+WRITABLE_KINDS = frozenset({"proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue"})
 MEMORY_PLACES = frozenset({"/tmp", "/run", "/dev", "/dev/shm"})  # noqa: S108
-PAGE = 4096
+NAMESPACES = ("pid", "mnt", "net", "ipc", "uts")
+OF_THE_MACHINE = {"pid": "pid:[4026531836]", "uts": "uts:[4026531838]", "ipc": "ipc:[4026531839]"}
+"""The kernel gives those of the machine itself always the same number."""
 WALLS = (
-    *(f"{name} namespace" for name in ("pid", "mnt", "net", "ipc", "uts")),
+    *(f"{name} namespace" for name in NAMESPACES),
     *("read-only root", "no new privileges", "no capabilities", "filtered system calls"),
 )
 
 
-@dataclass(frozen=True)
-class WallReport:
-    """What the first process of a computer sent. Texts are those of the kernel's own files."""
-
-    pid: int
-    status: str
-    limits: str
-    mounts: str
-    interfaces: str
-    cgroup: dict[str, str]
-    sizes: dict[str, int]
-    folders: dict[str, tuple[int, ...]]
-
-
-def find_missing_walls(report: WallReport, spec: ComputerSpec, uid: int) -> list[str]:
-    """What is missing, in words; empty if the computer is sealed."""
+def find_missing_walls(report: WallReport, spec: ComputerSpec, uid: int, link: Path) -> list[str]:
+    """What is missing, in words; empty if the computer is sealed. `link` is the folder of the link."""
+    table = parse_mounts(report.mounts.encode(errors="surrogateescape"))
+    mounts = {one.place: one for one in table}  # the later ones cover the earlier ones
     return [
         *_check_process(report, uid),
+        *_check_namespaces(report),
         *_check_network(report),
-        *_check_mounts(parse_mounts(report.mounts.encode(errors="surrogateescape")), spec),
-        *_check_folders(report, spec),
+        *_check_mounts(mounts, spec),
+        *check_places(report, mounts, spec, link),
         *_check_limits(report, spec),
     ]
 
 
 def _check_process(report: WallReport, uid: int) -> Iterator[str]:
     status = parse_status(report.status)
-    if report.pid != 1:
+    if report.pid != 1 or status.get("Pid") != "1":
         yield f"it is process {report.pid} and not the first one: it has no pid namespace of its own"
     if {status.get(name) for name in ("Uid", "Gid")} != {"\t".join([str(uid)] * 4)}:
         yield f"its user is {status.get('Uid', 'unknown').split()[:1]} and not {uid} (user)"
@@ -66,40 +60,42 @@ def _check_process(report: WallReport, uid: int) -> Iterator[str]:
             yield WALL_NAMES.get(name) or f"it has capabilities: {name} is {status.get(name)} (cap_drop)"
 
 
+def _check_namespaces(report: WallReport) -> Iterator[str]:
+    """Each is neither Freehold's own nor the machine's. One that it shares with a third container looks like its own."""
+    for name in NAMESPACES:
+        found = report.namespaces.get(name, "")
+        if not found:
+            yield f"its {name} namespace is unknown"
+        elif found in (os.readlink(f"/proc/self/ns/{name}"), OF_THE_MACHINE.get(name)):  # noqa: PTH115
+            yield f"it has no {name} namespace of its own ({name})"
+
+
 def _check_network(report: WallReport) -> Iterator[str]:
     names = {line.partition(":")[0].strip() for line in report.interfaces.splitlines() if ":" in line}
     if names != {"lo"}:
         yield f"it has a network: {', '.join(sorted(names - {'lo'})) or 'unknown'} (network_mode: none)"
 
 
-def _check_mounts(mounts: list[MountEntry], spec: ComputerSpec) -> Iterator[str]:
+def _check_mounts(seen: Mapping[str, MountEntry], spec: ComputerSpec) -> Iterator[str]:
     """Each mount is read-only, or a folder that the computer shall write in. An engine's socket is never there."""
     writable = {WORKSPACE, AGENT_HOME, *MEMORY_PLACES}
     writable |= {one.target for one in spec.mounts if one.writable} | {one.target for one in spec.memory_mounts}
-    seen = {one.place: one for one in mounts}
     if "/" not in seen:
         yield "its root is unknown"
     for place, mount in seen.items():
         if place.endswith(".sock"):
             yield f"{place} is a socket of this machine (volumes)"
-        elif "ro" not in mount.options and place not in writable and mount.kind not in KERNEL_MOUNTS:
+        elif "ro" not in mount.options and place not in writable and mount.kind not in WRITABLE_KINDS:
             covered = place.startswith(("/proc/", "/sys/", "/dev/")) and mount.kind in ("tmpfs", "devtmpfs")
             if not covered:
                 yield f"{place} can be written (read_only)"
     targets = [*(one.target for one in spec.mounts), *(one.target for one in spec.memory_mounts)]
-    for target in (WORKSPACE, AGENT_HOME, *targets):
+    for target in (WORKSPACE, AGENT_HOME, FOLDER_INSIDE, *targets):
         if target not in seen:
             yield f"{target} is not mounted (volumes)"
     for one in spec.mounts:
         if one.target in seen and not one.writable and "ro" not in seen[one.target].options:
             yield f"{one.target} can be written (volumes)"
-
-
-def _check_folders(report: WallReport, spec: ComputerSpec) -> Iterator[str]:
-    for place, folder in ((WORKSPACE, spec.workspace), (AGENT_HOME, spec.home)):
-        found = folder.stat()
-        if tuple(report.folders.get(place, ())) != (found.st_dev, found.st_ino):
-            yield f"{place} is another folder than the {folder} of Freehold (volumes)"
 
 
 def _check_limits(report: WallReport, spec: ComputerSpec) -> Iterator[str]:
@@ -158,7 +154,3 @@ def describe_limits(report: WallReport) -> Mapping[str, LimitMechanism]:
         **dict.fromkeys(("output", "cpu_time", "wall_time"), "guest"),
         "tmp": "tmpfs",
     }
-
-
-def parse_status(text: str) -> dict[str, str]:
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}

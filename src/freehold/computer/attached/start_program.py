@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import socket
+import stat
 import sys
 import time
 import zipimport
@@ -18,6 +19,8 @@ from typing import Any
 PAUSE_SECONDS = 0.2
 REFUSED_SECONDS = 5.0
 MAX_ANSWER = 1 << 20
+MAX_DEVICES = 1000
+NAMESPACES = ("pid", "mnt", "net", "ipc", "uts")
 CGROUP_FILES = (
     *("memory.max", "pids.max", "cpu.max"),
     *("memory/memory.limit_in_bytes", "pids/pids.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"),
@@ -86,15 +89,20 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 def describe_walls(folders: list[str]) -> dict[str, Any]:
     """What the kernel says about this process. The host judges it."""
+    mounts = read("/proc/self/mountinfo")
+    places = {*folders, *list_mounts(mounts)}
     return {
         "pid": os.getpid(),
         "status": read("/proc/self/status"),
         "limits": read("/proc/self/limits"),
-        "mounts": read("/proc/self/mountinfo"),
+        "mounts": mounts,
+        "namespaces": {name: identify_namespace(name) for name in NAMESPACES},
         "interfaces": read("/proc/self/net/dev"),
         "cgroup": {name: read(f"/sys/fs/cgroup/{name}") for name in CGROUP_FILES},
-        "sizes": {place: measure(place) for place in ("/tmp", "/run", "/dev/shm")},  # noqa: S108
-        "folders": {place: identify(place) for place in folders},
+        "sizes": {place: measure(place) for place in places},
+        "folders": {place: identify(place) for place in places},
+        "kinds": {place: find_kind(place) for place in places},
+        "devices": list_devices({*places} - {"/", "/dev"}),
     }
 
 
@@ -104,6 +112,61 @@ def read(path: str) -> str:
             return file.read(1 << 20)
     except OSError:
         return ""
+
+
+def list_mounts(table: str) -> list[str]:
+    """Where something is mounted. The kernel escapes what would end a word or a line."""
+    words = [line.split(" ")[4] for line in table.split("\n")[:-1]]
+    for escape in ("\\011", "\\012", "\\040", "\\134"):  # the backslash last
+        words = [word.replace(escape, chr(int(escape[1:], 8))) for word in words]
+    return words
+
+
+def identify_namespace(name: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/ns/{name}")  # noqa: PTH115
+    except OSError:
+        return ""
+
+
+def find_kind(place: str) -> str:
+    """`bare` is a folder without a file, and `null` the device that has nothing."""
+    try:
+        found = os.stat(place)  # noqa: PTH116
+    except OSError:
+        return "unknown"
+    if stat.S_ISDIR(found.st_mode):
+        return "bare" if is_bare(place) else "folder"
+    if stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3):
+        return "null"
+    return "file" if stat.S_ISREG(found.st_mode) else "other"
+
+
+def is_bare(folder: str, depth: int = 4) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return all(one.is_dir(follow_symlinks=False) and depth and is_bare(one.path, depth - 1) for one in entries)
+    except OSError:
+        return False
+
+
+def list_devices(elsewhere: set[str]) -> dict[str, list[int]]:
+    """Devices in the root and in /dev: kind, major and minor number. Other mounts are judged as a whole."""
+    found: dict[str, list[int]] = {}
+    folders = ["/"]
+    while folders and len(found) < MAX_DEVICES:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for one in entries:
+                    if one.is_dir(follow_symlinks=False):
+                        folders += [] if one.path in elsewhere else [one.path]
+                    elif not (one.is_symlink() or one.is_file(follow_symlinks=False)):
+                        mode, device = one.stat(follow_symlinks=False).st_mode, one.stat(follow_symlinks=False).st_rdev
+                        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                            found[one.path] = [stat.S_IFMT(mode), os.major(device), os.minor(device)]
+        except OSError:
+            continue  # what this user cannot list it cannot open either: no path in it is known
+    return found
 
 
 def measure(place: str) -> int:

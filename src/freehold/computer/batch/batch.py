@@ -154,7 +154,9 @@ class Batch:
         left = counts.get("waiting", 0) / rate if rate else None
         ended = (counts.get("done", 0), counts.get("failed", 0), counts.get("lost", 0))
         seconds = time.monotonic() - self._meter.began
-        return BatchProgress(len(self._records), *ended, running, waiting, seconds, rate, left, self._cost)
+        return BatchProgress(
+            len(self._records), *ended, running, waiting, seconds, rate, left, self._cost, self._work.waits_for
+        )
 
     async def run(self) -> BatchSummary:
         """Until every task has ended or nothing may begin any more. Cancelling it stops what runs and keeps the rest."""

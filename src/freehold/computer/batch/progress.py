@@ -10,7 +10,8 @@ RATE_WINDOW = 200
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """`rate` is in tasks a second, and None until one has ended. `cost` is in US dollars, for work that has one."""
+    """`rate` is in tasks a second, and None until one has ended. `cost` is in US dollars, for work that has one.
+    `waits_for` says why a task has no room in a fleet yet."""
 
     total: int
     done: int
@@ -22,6 +23,7 @@ class BatchProgress:
     rate: float | None
     seconds_left: float | None
     cost: float | None
+    waits_for: str = ""
 
 
 class RateMeter:
@@ -52,6 +54,8 @@ def describe_progress(progress: BatchProgress, budget: float | None = None) -> s
         parts.append(f"{format_seconds(progress.seconds_left)} left")
     if progress.cost is not None:
         parts.append(f"cost {progress.cost:.4f}" + ("" if budget is None else f" of {budget:g}"))
+    if progress.waits_for:
+        parts.append(f"waits: {progress.waits_for}")
     return ", ".join(parts)
 
 

@@ -112,6 +112,10 @@ class ScriptWork:
         digest = hashlib.sha256(b"\0".join([*(word.encode() for word in script.command), script.content]))
         self.label = WorkLabel("script", script.name, digest.hexdigest())
 
+    @property
+    def waits_for(self) -> str:
+        return self._pool.waits_for if self._pool is not None else ""
+
     @asynccontextmanager
     async def open(self, batch_id: str, spent: float) -> AsyncIterator[None]:
         async with self._make_pool() as self._pool:

@@ -91,6 +91,11 @@ class BatchWork(Protocol):
     label: WorkLabel
     outlives: bool
 
+    @property
+    def waits_for(self) -> str:
+        """Why a task that was begun has no room yet. Empty while none waits, or nobody knows."""
+        ...
+
     def open(self, batch_id: str, spent: float) -> AbstractAsyncContextManager[None]:
         """Around all tasks. `spent` is what the batch has cost before."""
         ...

@@ -88,6 +88,20 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class RoomParts(Protocol):
+    """An optional part of a backend whose machines may have to wait for room on other hosts."""
+
+    @property
+    def waits_for(self) -> str:
+        """Why the one that waits longest has no room yet, for the owner. Empty while none waits."""
+        ...
+
+
+def read_waits_for(backend: object) -> str:
+    return backend.waits_for if isinstance(backend, RoomParts) else ""
+
+
+@runtime_checkable
 class HostProcess(Protocol):
     """An optional part of a machine: one process of this host that ends when the machine ends.
 

@@ -12,6 +12,7 @@ import json
 import marshal
 import os
 import subprocess
+import threading
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from freehold.computer.contract.isolate_filter import compile_isolate_filters
 from freehold.errors import FreeholdError
 
 _SOURCES = Path(__file__).resolve().parents[2] / "guest"
-_ISOLATE_FILES = ("zygote.js", "fork.node")
+_ISOLATE_FILES = ("es_modules.js", "packages.js", "zygote.js", "fork.node")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _AT_START = """
 freehold freehold.guest freehold.guest.codec freehold.guest.guest freehold.guest.kernel freehold.guest.landlock
@@ -137,30 +138,34 @@ def _compile(sources: dict[str, str], python: str) -> tuple[bytes, bytes] | None
     return main, later
 
 
-@cache
 def guest_archive() -> Path:
-    """The packed guest on disk, readable by all users; written once for each content and Python."""
-    sources, files = read_sources(), read_isolate_files()
-    if os.geteuid() == 0:
-        folder = Path("/run/freehold-guest")  # not in a private folder: the uid of the computer must read it
-    else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "freehold"
-    path = folder / f"guest-{_fingerprint(sources, files)}.pyz"
+    """The packed guest on disk, readable by all users; written once for each content and Python, and again if it is gone."""
+    path = _place()
     try:
         if path.exists():
             return path
-        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_bytes(pack_guest(sources, files=files))
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        draft = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+        draft.write_bytes(pack_guest(read_sources(), files=read_isolate_files()))
         draft.chmod(0o644)
         draft.replace(path)
     except OSError as error:
         raise FreeholdError(
             "computer.no-guest",
-            f"The guest archive cannot be written to {folder}: {error.strerror}",
+            f"The guest archive cannot be written to {path.parent}: {error.strerror}",
             hint="Make that folder writable",
         ) from error
     return path
+
+
+@cache
+def _place() -> Path:
+    """Shared by all Freeholds of this machine, or of this user."""
+    if os.geteuid() == 0:
+        folder = Path("/run/freehold-guest")  # not in a private folder: the uid of the computer must read it
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "freehold"
+    return folder / f"guest-{_fingerprint(read_sources(), read_isolate_files())}.pyz"
 
 
 def _fingerprint(sources: dict[str, str], files: dict[str, bytes]) -> str:

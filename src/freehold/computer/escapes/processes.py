@@ -115,7 +115,9 @@ for name in ("NOFILE", "FSIZE", "MEMLOCK", "NICE", "RTPRIO", "SIGPENDING", "MSGQ
         except ValueError as error:
             raise PermissionError(errno.EPERM, str(error)) from error
     attempt(name, lift)
-attempt("nice -5", os.setpriority, os.PRIO_PROCESS, 0, -5)
+niceness = os.getpriority(os.PRIO_PROCESS, 0)
+if niceness > -20:
+    attempt("a higher priority", os.setpriority, os.PRIO_PROCESS, 0, niceness - 1)
 attempt("real time", os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(1))
 """,
     ),

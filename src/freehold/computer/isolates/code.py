@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from freehold.computer.library.files import Files
+from freehold.computer.library.reply import escape_unprintable
 from freehold.errors import FreeholdError
 
 MODULE_TEXT = "("
@@ -17,6 +19,21 @@ def read_module(language: str, code: str | bytes) -> bytes | None:
     if isinstance(code, bytes):
         return code
     return code.encode() if code.lstrip().startswith((MODULE_TEXT, *_COMMENTS)) else None
+
+
+async def read_code_file(files: Files, language: str, path: str) -> str | bytes:
+    """The code in a file of the computer: bytes for wasm, text for the others."""
+    content = await files.read(path)
+    if language == "wasm":
+        return content
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise FreeholdError(
+            "computer.bad-request",
+            f"{escape_unprintable(path)} is not text, so it is no code of {language}",
+            hint="Code is read as UTF-8; a WebAssembly module is run by wasm",
+        ) from None
 
 
 def describe_code(

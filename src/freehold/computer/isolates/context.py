@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from freehold.computer.isolates.code import describe_code, read_module
+from freehold.computer.isolates.code import describe_code, read_code_file, read_module
 from freehold.computer.isolates.execution import CodeResult, ExecutionPart, Listener, run_execution, stream_execution
 from freehold.computer.isolates.limits import Grants, IsolateLimits, describe_isolate
 from freehold.computer.isolates.records import MAX_ITEM
 from freehold.computer.library import reply
 from freehold.computer.library.connection import ComputerConnection
+from freehold.computer.library.files import Files
 from freehold.computer.library.frames import protocol_error
 from freehold.computer.library.request import send_request
 
@@ -87,6 +88,7 @@ class CodeContext:
         inputs: Mapping[str, bytes] | None = None,
         outputs: tuple[str, ...] = (),
         listener: Listener | None = None,
+        name: str | None = None,
     ) -> CodeResult:
         """Run code in the context. Its variables stay. One execution at a time: a second one raises `computer.busy`.
 
@@ -95,7 +97,7 @@ class CodeContext:
         In a context of wasm, text that is not a module calls a function of the last one: `"add(40, 2)"`.
         """
         request: dict[str, Any] = {"context": self.id}
-        request |= describe_code(self.language, code, call, arguments, outputs)
+        request |= describe_code(self.language, code, call, arguments, outputs, name)
         wall_time = self._limits.wall_time if timeout is None else min(timeout, self._limits.wall_time)
         request["wall_time"] = wall_time
         module = read_module(self.language, code)
@@ -105,6 +107,14 @@ class CodeContext:
     async def evaluate(self, code: str | bytes, **options: Any) -> Any:
         """The value of the last expression. Raises if the code fails. Options as for `execute`."""
         return (await self.execute(code, **options)).check().value
+
+    async def execute_file(self, path: str, **options: Any) -> CodeResult:
+        """Run a file of the computer in the context; relative paths are below the workspace. Options as for `execute`."""
+        return await self.execute(await self.read_file(path), name=path, **options)
+
+    async def read_file(self, path: str) -> str | bytes:
+        """The code in a file of the computer, as `execute` takes it."""
+        return await read_code_file(Files(self._connection), self.language, path)
 
     async def stream(self, code: str | bytes, **options: Any) -> AsyncGenerator[ExecutionPart]:
         """Output and results as they arrive, then the `CodeResult`. Ending the iteration early interrupts the code."""

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, Literal
 
-from freehold.computer.isolates.code import describe_code, read_module
+from freehold.computer.isolates.code import describe_code, read_code_file, read_module
 from freehold.computer.isolates.context import CodeContexts
 from freehold.computer.isolates.execution import CodeResult, ExecutionPart, Listener, run_execution, stream_execution
 from freehold.computer.isolates.limits import Grants, IsolateLimits, describe_isolate
@@ -48,6 +48,7 @@ class CodeLanguage:
     ) -> CodeResult:
         """Run code to its end. Cancelling the awaiting task kills it.
 
+        `timeout` shortens `limits.wall_time`.
         `arguments` are those of a program. `call` names a function of a WASM module with numbers: `"add(40, 2)"`.
         `inputs` are files that the code finds in its folder; `outputs` are patterns of files there that come back.
         `listener` is called with output and results as they arrive. `apart` is as for `Computer.spawn`.
@@ -68,8 +69,11 @@ class CodeLanguage:
 
     async def execute_file(self, path: str, **options: Any) -> CodeResult:
         """Run a file of the computer; relative paths are below the workspace. Options as for `execute`."""
-        content = await self._files.read(path)
-        return await self.execute(content if self._name == "wasm" else content.decode(), name=path, **options)
+        return await self.execute(await self.read_file(path), name=path, **options)
+
+    async def read_file(self, path: str) -> str | bytes:
+        """The code in a file of the computer, as `execute` takes it."""
+        return await read_code_file(self._files, self._name, path)
 
     async def stream(self, code: str | bytes, **options: Any) -> AsyncGenerator[ExecutionPart]:
         """Output and results as they arrive, then the `CodeResult`. Ending the iteration early kills the code."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from freehold.computer.contract.backend import Backend, Machine, RemoteParts, read_usage
+from freehold.computer.contract.backend import Backend, Machine, RemoteParts, read_usage, read_waits_for
 from freehold.computer.contract.report import LimitEvent, MachineUsage
 from freehold.computer.contract.spec import ComputerSpec, Device, Limits, Mount
 from freehold.computer.contract.transport import SocketTransport, Transport
@@ -57,9 +57,17 @@ _END_TIMEOUT = 6.0
 class PendingComputer:
     """A computer that is not open yet. `await` it and close the computer yourself, or use it with `async with`."""
 
-    def __init__(self, open_computer: Callable[[], Awaitable["Computer"]]) -> None:
+    def __init__(
+        self, open_computer: Callable[[], Awaitable["Computer"]], read_waits_for: Callable[[], str] = str
+    ) -> None:
         self._open = open_computer
+        self._read_waits_for = read_waits_for
         self._computer: Computer | None = None
+
+    @property
+    def waits_for(self) -> str:
+        """Why it has no room yet in a fleet. Empty while it does not wait."""
+        return self._read_waits_for()
 
     def __await__(self) -> Generator[Any, None, "Computer"]:
         return self._open().__await__()
@@ -118,8 +126,12 @@ class Computer:
         place of `backend`.
         """
 
+        chosen = backend
+
         async def open_computer() -> Computer:
-            chosen = find_backend(on) if backend is None and on is not None else backend
+            nonlocal chosen
+            if chosen is None and on is not None:
+                chosen = find_backend(on)
             folder = Path(tempfile.mkdtemp(prefix="freehold-"))
             try:
                 spec = ComputerSpec(
@@ -149,7 +161,7 @@ class Computer:
                 computer._grace = 0.0  # all of its files are temporary
             return computer
 
-        return PendingComputer(open_computer)
+        return PendingComputer(open_computer, lambda: read_waits_for(chosen))
 
     @classmethod
     def connect(cls, where: str | Path | Transport, *, limits: Limits | None = None) -> PendingComputer:
@@ -175,10 +187,15 @@ class Computer:
     ) -> ComputerPool:
         """Started computers that wait for short jobs: `async with Computer.pool(4) as pool`."""
 
-        async def start() -> Computer:
-            return await cls.start(limits=limits, mounts=mounts, backend=backend, on=on)
+        chosen = backend
 
-        return ComputerPool(start, size)
+        async def start() -> Computer:
+            nonlocal chosen
+            if chosen is None and on is not None:
+                chosen = find_backend(on)
+            return await cls.start(limits=limits, mounts=mounts, backend=chosen)
+
+        return ComputerPool(start, size, lambda: read_waits_for(chosen))
 
     @classmethod
     def map(

@@ -4,7 +4,9 @@
 """
 
 import json
+import mmap
 import struct
+from _json import encode_basestring_ascii, make_encoder, make_scanner
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -43,7 +45,7 @@ def encode_frame(kind: int, channel: int, payload: bytes = b"") -> bytes:
 
 
 def encode_message(message: dict[str, Any]) -> bytes:
-    payload = _encode(message).encode("ascii")
+    payload = "".join(_encode(message, 0)).encode("ascii")
     if len(payload) > MAX_PAYLOAD:
         raise FreeholdError(
             "computer.too-large", f"A request of {len(payload)} bytes is too large for the link (at most {MAX_PAYLOAD})"
@@ -54,9 +56,12 @@ def encode_message(message: dict[str, Any]) -> bytes:
 def decode_message(payload: bytes) -> dict[str, Any]:
     """Decode a JSON object. Invalid bytes raise `link.protocol` and nothing else."""
     try:
-        value = _decode(payload.decode("ascii"))
-    except (ValueError, RecursionError):
+        text = payload.decode("ascii")
+        value, end = _scan(text, 0)
+    except (ValueError, RecursionError, StopIteration):
         raise protocol_error("a message that is not JSON") from None
+    if end != len(text):
+        raise protocol_error("more than one message in a frame")
     if not isinstance(value, dict):
         raise protocol_error("a message that is not an object")
     return value
@@ -66,9 +71,13 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-# Made once: `json.dumps` and `json.loads` would make a new one for every message.
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+def _refuse_value(value: object) -> NoReturn:
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+# Made once: `json.dumps` makes a new one for every message, and `json.loads` looks for spaces around it.
+_encode = make_encoder(None, _refuse_value, encode_basestring_ascii, None, ":", ",", False, False, True)
+_scan = make_scanner(json.JSONDecoder(parse_constant=_refuse_constant))  # type: ignore[arg-type]  # the stubs name another class
 
 
 class FrameDecoder:
@@ -79,8 +88,8 @@ class FrameDecoder:
     """
 
     def __init__(self) -> None:
-        self._buffer = bytearray(_BUFFER)
-        self._view = memoryview(self._buffer)
+        # A mapping takes memory only as far as it has been filled, which on an idle link is one page.
+        self._view = memoryview(mmap.mmap(-1, _BUFFER, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         self._end = 0
         self.greeted = False
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -31,11 +31,15 @@ class ComputerPool:
     second, and waiting callers get its error.
     """
 
-    def __init__(self, start: Callable[[], Awaitable["Computer"]], size: int) -> None:
+    def __init__(
+        self, start: Callable[[], Awaitable["Computer"]], size: int, read_waits_for: Callable[[], str] = str
+    ) -> None:
         if size < 1:
             raise FreeholdError("computer.bad-request", f"A pool needs at least 1 computer, not {size}")
         self._start = start
         self._size = size
+        self._read_waits_for = read_waits_for
+        self._callers = 0
         self._ready: asyncio.Queue[WarmComputer] = asyncio.Queue(size)
         self._group = asyncio.TaskGroup()
         self._supply_tasks: list[asyncio.Task[None]] = []
@@ -63,13 +67,27 @@ class ComputerPool:
     def ready(self) -> int:
         return self._ready.qsize()
 
+    @property
+    def waits_for(self) -> str:
+        """Why a caller gets no computer yet, when a fleet has no room. Empty while nobody waits."""
+        return self._read_waits_for() if self._callers else ""
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        self._callers += 1
+        try:
+            yield
+        finally:
+            self._callers -= 1
+
     async def wait_ready(self) -> None:
         """Wait until all are started. Raises the error of a start that failed."""
-        while not self._ready.full():
-            if self._error is not None:
-                raise self._error
-            self._changed.clear()
-            await self._changed.wait()
+        with self._waiting():
+            while not self._ready.full():
+                if self._error is not None:
+                    raise self._error
+                self._changed.clear()
+                await self._changed.wait()
 
     @contextlib.asynccontextmanager
     async def checkout(self) -> AsyncIterator["Computer"]:
@@ -86,7 +104,8 @@ class ComputerPool:
                 raise self._error
             if self._ready.qsize() <= 1:
                 self._used_up.set()
-            warm = await self._ready.get()
+            with self._waiting():
+                warm = await self._ready.get()
             warm.taken.set()
             computer = warm.computer
             if computer.state == "healthy" and computer.is_connected:

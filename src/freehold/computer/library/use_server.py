@@ -16,6 +16,8 @@ from freehold.errors import FreeholdError
 ANSWER_TIMEOUT = 5.0
 LONGEST_PAUSE = 30.0
 """Seconds between two questions while somebody uses the computer."""
+RETRY_AFTER = 300.0
+"""Seconds after a sleep that failed in which no other is tried."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class UseServer:
         """While clients are asked, and while the computer sleeps."""
         self.current: Sleep | None = None
         self.trouble: FreeholdError | None = None
-        """Why this computer cannot sleep."""
+        """Why the last sleep that was tried failed."""
 
     async def run(self, listener: socket.socket) -> None:
         """Until cancelled, or an unexpected error. The computer is awake at the end.
@@ -116,7 +118,6 @@ class UseServer:
         server = await asyncio.get_running_loop().create_unix_server(lambda: UseConnection(self), sock=listener)
         try:
             await self._watch()
-            await server.serve_forever()
         finally:
             server.close()
             await self._machine.wake()
@@ -146,35 +147,37 @@ class UseServer:
 
     async def _watch(self) -> None:
         pause = self._sleep_after
-        while self.trouble is None:
+        while True:
             await asyncio.sleep(pause)
             self._wake.clear()
             self._is_busy = True
             unused = await self._ask_all()
+            has_failed = False
             if unused >= self._sleep_after and not self._wake.is_set():
-                await self._sleep_until_woken(unused)
+                has_failed = not await self._sleep_until_woken(unused)
                 unused = 0.0
             self._is_busy = False
             for client in self._clients:
                 client.send("awake")
             pause = self._sleep_after - unused if unused else min(self._sleep_after, LONGEST_PAUSE)
+            if has_failed:
+                pause = RETRY_AFTER
 
     async def _ask_all(self) -> float:
         answers = await asyncio.gather(*(client.ask() for client in list(self._clients)))
         return max(0.0, min([time.monotonic() - self._last_change, *answers]))
 
-    async def _sleep_until_woken(self, unused: float) -> None:
+    async def _sleep_until_woken(self, unused: float) -> bool:
+        """Whether the machine could sleep."""
         waking = asyncio.ensure_future(self._wake.wait())
         sleeping = asyncio.ensure_future(self._fall_asleep(unused))
         began = time.monotonic()
         try:
             await asyncio.wait({waking, sleeping}, return_when=asyncio.FIRST_COMPLETED)
-            if sleeping.done():
-                await sleeping  # an unexpected error is not kept until somebody comes
-            if self.trouble is None:
+            if not sleeping.done() or await sleeping:  # an unexpected error is not kept until somebody comes
                 await waking
             await self._machine.wake()
-            await sleeping
+            has_slept = await sleeping
         finally:
             waking.cancel()
             sleeping.cancel()
@@ -182,18 +185,22 @@ class UseServer:
         current, self.current = self.current, None
         if current is not None:
             self._on_wake(current, time.monotonic() - began)
+        return has_slept
 
-    async def _fall_asleep(self, unused: float) -> None:
+    async def _fall_asleep(self, unused: float) -> bool:
+        """Whether the machine could."""
         try:
             report = await self._machine.sleep()
         except FreeholdError as error:
             self.trouble = error
-            return
+            return False
+        self.trouble = None
         if self._wake.is_set():
             with contextlib.suppress(FreeholdError):
                 await self._machine.wake()
-            return
+            return True
         self.current = Sleep(time.time(), unused, report)
         for client in self._clients:
             client.send("asleep")
         self._on_sleep(self.current)
+        return True

@@ -12,9 +12,14 @@ from freehold.computer.microvm.vm import Blueprint, DidNotBoot, Vm, VmOrder, dra
 from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
 
-KVM_TIMEOUT = 5.0
-"""Seconds in which a machine with hardware support must have booted. On some hosts /dev/kvm exists and does not work."""
+KVM_TIMEOUT = 15.0
+"""Seconds in which a machine with hardware support must have booted. On some hosts /dev/kvm exists and does not work.
+
+A boot takes one second; a host that is just starting everything else may be as slow as this.
+"""
 BOOT_TIMEOUT = 120.0
+STALL_TIMEOUT = 60.0
+"""An emulated kernel that a busy host kept waiting can stall for good. After these seconds it is booted once more."""
 
 
 def start_vm(order: VmOrder, stack: contextlib.ExitStack) -> tuple[Vm, Blueprint]:
@@ -37,6 +42,8 @@ def start_vm(order: VmOrder, stack: contextlib.ExitStack) -> tuple[Vm, Blueprint
                 return blueprint.boot(KVM_TIMEOUT), blueprint
             _note_kvm_failure(order)
             blueprint.emulate()
+        with contextlib.suppress(DidNotBoot):
+            return blueprint.boot(STALL_TIMEOUT), blueprint
         return blueprint.boot(BOOT_TIMEOUT), blueprint
     except DidNotBoot as silence:
         raise FreeholdError(

@@ -8,6 +8,8 @@ from pathlib import Path
 from freehold.computer.mounts.unpacked import MAX_LINK, FolderWriter, UnpackedFolders
 from freehold.errors import FreeholdError
 
+ZIP_START = b"PK\3\4"
+
 
 def unpack_archive(archive: Path, folders: UnpackedFolders) -> Path:
     """The folder with the archive's files. One that has not changed is unpacked once.
@@ -19,18 +21,27 @@ def unpack_archive(archive: Path, folders: UnpackedFolders) -> Path:
     except OSError as error:
         raise FreeholdError("computer.mount-missing", f"There is no archive {archive}: {error.strerror}") from None
     identity = f"archive:{archive}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
-    return folders.provide(identity, str(archive), lambda writer: _unpack(archive, writer))
+    return folders.provide(identity, str(archive), lambda writer: unpack_into(archive, writer))
 
 
-def _unpack(archive: Path, writer: FolderWriter) -> None:
+def unpack_into(archive: Path, writer: FolderWriter) -> None:
+    """Raises what `writer` refuses with, also for an archive that cannot be read."""
     try:
-        if zipfile.is_zipfile(archive):
+        if _is_zip(archive):
             _unpack_zip(archive, writer)
         else:
             with tarfile.open(archive) as tar:
                 unpack_tar(tar, writer)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, KeyError, ValueError, RuntimeError, OSError) as error:
         raise writer.refuse(f"it is not a readable tar or zip archive ({error})") from error
+
+
+def _is_zip(archive: Path) -> bool:
+    """A tar whose last member is a zip ends like one, and a zip may begin with a program that unpacks it."""
+    with archive.open("rb") as file:
+        if file.read(len(ZIP_START)) == ZIP_START:
+            return True
+    return not tarfile.is_tarfile(archive) and zipfile.is_zipfile(archive)
 
 
 def _unpack_zip(archive: Path, writer: FolderWriter) -> None:

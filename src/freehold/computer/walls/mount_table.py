@@ -10,12 +10,17 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class MountEntry:
-    """`options` are those of the mount, such as `ro`, and not those of the file system."""
+    """`options` are those of the mount, such as `ro`, and not those of the file system.
+
+    `root` is what of the file system is shown, and `device` which file system it is.
+    """
 
     place: str
     kind: str
     options: tuple[str, ...]
     is_shared: bool
+    root: str
+    device: str
 
 
 def read_mounts(pid: int | None = None) -> list[MountEntry]:
@@ -30,7 +35,7 @@ def parse_mounts(table: bytes) -> list[MountEntry]:
     for line in os.fsdecode(table).split("\n")[:-1]:
         before, _, after = line.partition(" - ")
         words = before.split(" ")
-        place = _ESCAPE.sub(lambda escape: chr(int(escape[1], 8)), words[4])
+        root, place = (_ESCAPE.sub(lambda escape: chr(int(escape[1], 8)), word) for word in words[3:5])
         is_shared = any(word.startswith("shared:") for word in words[6:])
-        found.append(MountEntry(place, after.split(" ")[0], tuple(words[5].split(",")), is_shared))
+        found.append(MountEntry(place, after.split(" ")[0], tuple(words[5].split(",")), is_shared, root, words[2]))
     return found

@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 
 ARCHIVE = "/opt/freehold/guest.pyz"
 NODE_PLACES = (b"/opt/agents/.node/bin/node", b"/usr/local/bin/node", b"/usr/bin/node")
-NODE_OPTIONS = ("--v8-pool-size=0", "--single-threaded", "--max-semi-space-size=2", "--no-warnings")
+NODE_OPTIONS = (
+    "--v8-pool-size=0",
+    "--single-threaded",
+    "--max-semi-space-size=2",
+    "--no-warnings",
+    "--experimental-vm-modules",
+)
 # The first packet on descriptor 0 is the program. It loads its addon from descriptor 1.
 NODE_START = (
     "const packet=Buffer.alloc(1<<18),size=require('node:fs').readSync(0,packet);"
     "new Function('require',packet.toString('utf8',0,size))(require)"
 )
+NODE_PROGRAM = ("es_modules.js", "packages.js", "zygote.js")
 PYTHON_START = "import sys,zipimport;exec(zipimport.zipimporter(sys.argv[1]).get_code('__main__'))"
 LANGUAGES = ("python", "javascript", "typescript", "wasm")
 
@@ -50,7 +57,7 @@ class ZygoteProgram:
             self.command = [os.fsdecode(find_node()), *NODE_OPTIONS, "-e", NODE_START, "--", *packages]
             self.environment = {"NODE_PATH": ":".join(folders.values())}
             self.addon = _read(archive, "isolates/fork.node")
-            self.packets = [_read(archive, "isolates/zygote.js")]
+            self.packets = [b"".join(_read(archive, f"isolates/{name}") for name in NODE_PROGRAM)]
         else:
             if language == "wasm":
                 folders["wasmtime"] = find_wasmtime()

@@ -27,6 +27,8 @@ MAX_RUNNING = 128
 MAX_CONTEXTS = 256
 MAX_ZYGOTES = 12
 """Interpreters that wait for work: one for each language, owner or agents, and set of packages."""
+MAX_SESSION_ZYGOTES = 8
+"""So many of them are for agents at most: whatever packages they ask for, the owner's code runs."""
 IDLE_AFTER = 300.0
 """Seconds after which a zygote without work is ended, unless a request says otherwise."""
 TICK, SLOW_TICK = 0.05, 1.0
@@ -102,18 +104,24 @@ class Isolates:
         zygote = self._zygotes.get(key)
         if zygote is None or not zygote.alive:
             self._zygotes.pop(key, None)
-            self._make_room()
+            self._make_room(key[1])
             zygote = self._zygotes[key] = Zygote(self._children, *key)
         return zygote.take(limits)
 
-    def _make_room(self) -> None:
+    def _make_room(self, group: str) -> None:
         """For another zygote: the one that was idle for longest ends."""
-        if len(self._zygotes) < MAX_ZYGOTES:
-            return
-        idle = [key for key, zygote in self._zygotes.items() if zygote.is_idle]
+        for key in [key for key, zygote in self._zygotes.items() if not zygote.alive]:
+            del self._zygotes[key]
+        candidates = [key for key in self._zygotes if group and key[1] == group]
+        if len(candidates) < MAX_SESSION_ZYGOTES:
+            if len(self._zygotes) < MAX_ZYGOTES:
+                return
+            candidates = list(self._zygotes)
+        idle = [key for key in candidates if self._zygotes[key].is_idle]
         if not idle:
             raise OperationError(
-                "computer.busy", f"{MAX_ZYGOTES} interpreters with different packages are in use, which is the limit"
+                "computer.busy",
+                f"{len(candidates)} interpreters with different packages are in use, which is the limit",
             )
         oldest = min(idle, key=lambda key: self._zygotes[key].used_at)
         self._zygotes.pop(oldest).end()

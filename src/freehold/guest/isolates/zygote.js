@@ -1,11 +1,12 @@
 // The zygote of JavaScript isolates. The protocol is described in __init__.py; python_zygote.py is the same for Python.
-// Runs with --single-threaded: V8 needs no thread then, and a forked child, which has none, misses none.
-'use strict';
+// Runs behind es_modules.js and packages.js, as one program with them, and with --single-threaded: V8 needs no thread then,
+// and a forked child, which has none, misses none.
 const fs = require('node:fs');
 const vm = require('node:vm');
 const util = require('node:util');
 const v8 = require('node:v8');
 const net = require('node:net');
+const { isUtf8 } = require('node:buffer');
 const { stripTypeScriptTypes } = require('node:module');
 
 const { startSigintWatchdog, stopSigintWatchdog } = process.binding?.('contextify') ?? {};
@@ -19,8 +20,9 @@ const filters = { closed: readPacket(), networked: readPacket() };
 
 const CHANNEL = 100;
 const ITEM = 2, RESULT = 3;
-const MAX_TEXT = 64 * 1024, MAX_TRACE = 8 * 1024, MAX_MESSAGE = 4 * 1024;
+const MAX_TEXT = 64 * 1024, MAX_TRACE = 8 * 1024, MAX_MESSAGE = 4 * 1024, MAX_ROWS = 1000, MAX_COLUMNS = 10000;
 const MAX_HELD = 16 * 1024;
+const SHOWN_TYPES = ['json', 'text', 'bytes', 'table', 'image/png', 'image/jpeg', 'image/svg+xml'];
 const REFUSED = 70;
 const PID_MARK = Buffer.from([0x34, 0x12, 0x5a, 0x5a]);
 const exit = (code) => syscall(numbers.exit_group, code); // process.exit joins threads that a child does not have
@@ -98,12 +100,13 @@ function seal(request, { filter, statm }) {
 
 for (const name of ['crypto', 'events', 'stream', 'buffer', 'zlib', 'url', 'assert', 'timers/promises', 'readline', 'fs/promises', 'perf_hooks', 'path', 'os', 'string_decoder', 'querystring'])
   require('node:' + name);
-for (const name of process.argv.splice(1)) // packages
-  try { require(name); }
-  catch (error) { fs.writeSync(2, `${name} cannot be loaded: ${String(error?.message).split('\n')[0]}\n`); exit(1); }
+const latePackages = loadPackages(process.argv.splice(1));
 if (stripTypeScriptTypes)
   for (let round = 0; round < 40; round++)
     stripTypeScriptTypes(`interface P<T> { a: T; b?: string } type Q = P<number>; const f${round} = <T,>(x: T): T => x; class C { private x: number = ${round}; m(a: string, b = 2): void { console.log(a as unknown as number, b!); } }`);
+if (parse)
+  for (let round = 0; round < 20; round++)
+    try { compile(`import a, { b } from 'c${round}'; const { x, y: [z] } = await a; class C {}\nfor (const i of x) b(i); export let v = 1; z`, 'warm'); } catch { /* a parser or a V8 that does not know all of it */ }
 for (let round = 0; round < 50; round++)
   vm.runInThisContext(`(() => { const a = [1, 2, 3].map((x) => x * ${round}); return JSON.stringify({ a }); })()`);
 util.inspect({ a: [1, new Map([[1, 2]])] });
@@ -135,7 +138,27 @@ function sendItem(head, content) {
   if (head.role === 'value' && content.length <= MAX_HELD) held.push(record(ITEM, description, content));
   else sendRecord(ITEM, description, content);
 }
+// The form of a data frame of Python. An array of objects stays JSON: a program that asked for it gets every row, unchanged.
+class Table {
+  constructor(columns, rows, total) { Object.assign(this, { columns, rows, total }); }
+}
+function table(rows, columns) {
+  const all = Array.from(rows);
+  for (const row of all)
+    if (row === null || typeof row !== 'object') throw new TypeError('table() takes rows that are objects or arrays');
+  const names = columns === undefined ? [...new Set(all.flatMap(Object.keys))] : Array.from(columns, String);
+  return new Table(names, all.slice(0, MAX_ROWS).map((row) => names.map((name) => cellOf(row[name]))), all.length);
+}
+function cellOf(value) {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (typeof value === 'boolean' || typeof value === 'string') return value;
+  if (typeof value === 'bigint') return String(value);
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
+  return util.inspect(value, { breakLength: Infinity }).slice(0, MAX_TEXT);
+}
 function encodeValue(value) {
+  if (value instanceof Table) return ['table', Buffer.from(JSON.stringify(value))];
   if (value instanceof Uint8Array) return ['bytes', Buffer.from(value.buffer, value.byteOffset, value.byteLength)];
   if (value instanceof ArrayBuffer) return ['bytes', Buffer.from(value)];
   try {
@@ -145,9 +168,24 @@ function encodeValue(value) {
   return ['text', Buffer.from(util.inspect(value).slice(0, MAX_TEXT))];
 }
 function display(value, type) {
-  if (type !== undefined && value instanceof Uint8Array) sendItem({ role: 'display', type: String(type) }, Buffer.from(value));
-  else if (type !== undefined && typeof value === 'string') sendItem({ role: 'display', type: String(type) }, Buffer.from(value));
-  else { const [kind, content] = encodeValue(value); sendItem({ role: 'display', type: kind }, content); }
+  const isRaw = value instanceof Uint8Array || typeof value === 'string';
+  if (type === undefined || !isRaw) { const [kind, content] = encodeValue(value); return sendItem({ role: 'display', type: kind }, content); }
+  const content = Buffer.from(value);
+  sendItem({ role: 'display', type: typeFor(String(type), content) }, content);
+}
+// The host knows few types, and reads what is said to be JSON or a table. Everything else is text.
+function typeFor(type, content) {
+  if (!SHOWN_TYPES.includes(type)) return 'text';
+  if (type !== 'json' && type !== 'table') return type;
+  try {
+    const found = JSON.parse(content);
+    return isUtf8(content) && (type === 'json' || isTable(found)) ? type : 'text';
+  } catch { return 'text'; }
+}
+function isTable({ columns, rows, total, index = [] }) {
+  const isRow = (row) => Array.isArray(row) && row.length === columns.length;
+  const isShaped = columns.length <= MAX_COLUMNS && columns.every((name) => typeof name === 'string') && rows.every(isRow);
+  return isShaped && Array.isArray(index) && Number.isSafeInteger(total) && total >= rows.length;
 }
 function sendFiles(patterns) {
   for (const pattern of patterns)
@@ -164,17 +202,12 @@ function describeError(error) {
 
 let prepared, sealed = false, count = 0, current = null;
 
-function compile(code, name) {
-  try { return new vm.Script(code, { filename: name }); }
-  catch (error) {
-    if (!(error instanceof SyntaxError) || !/\bawait\b|\breturn\b/.test(code)) throw error;
-    return new vm.Script(`(async () => { ${code}\n})()`, { filename: name, lineOffset: 0, columnOffset: -15 });
-  }
-}
 function handle(request, inputs) {
   if (!sealed) {
-    try { seal(request, prepared); }
-    catch (error) { sendRecord(RESULT, Buffer.from(JSON.stringify({ refused: String(error.message) }))); exit(REFUSED); }
+    try {
+      if (prepared?.failure) throw new Error(prepared.failure);
+      seal(request, prepared);
+    } catch (error) { sendRecord(RESULT, Buffer.from(JSON.stringify({ refused: String(error.message) }))); exit(REFUSED); }
     sealed = true;
   }
   const execution = { request, began: performance.now() };
@@ -280,7 +313,8 @@ function live([channel, out, err]) {
     if (current && !current.request.keep) finish(current, true, error);
     else writeAll(2, Buffer.from(`Uncaught ${error?.stack ?? error}\n`));
   });
-  prepared = { filter: ownFilter(filters.closed), statm: openStatm() };
+  const failure = loadLatePackages();
+  prepared = { failure, filter: ownFilter(filters.closed), statm: openStatm() };
   // The first request is read without the event loop: a parked isolate has neither a thread nor a socket object.
   const request = JSON.parse(readExactly(readExactly(4).readUInt32LE(0)).toString());
   handle(request, readExactly((request.inputs ?? []).reduce((sum, [, length]) => sum + length, 0)));
@@ -309,6 +343,7 @@ for (const [stream, descriptor] of [['stdout', 1], ['stderr', 2]])
   Object.defineProperty(process, stream, { configurable: true, value: { fd: descriptor, isTTY: false, writable: true, write: (text) => { writeAll(descriptor, Buffer.from(text)); return true; }, on() {}, once() {}, emit() {}, end() {} } });
 globalThis.require = require;
 globalThis.display = display;
+globalThis.table = table;
 process.exit = process.reallyExit = (code) => {
   const execution = current;
   if (!execution) exit(0);

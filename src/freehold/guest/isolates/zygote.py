@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 SPARES = 2
 """One of them has built its walls already, for a request like the last one without grants; the other is for any."""
+MAX_ASKED = 2
+"""Forks that it is asked for at once, after its first; the others wait here. Each has three descriptors, which wait in a
+socket until it is made. Files may hide in such descriptors, so the host stops all writes when 32 wait for long."""
 REPLENISH_AFTER = 0.003
 """Seconds after an isolate was taken in which its successor is not forked: the taken one needs the processor now."""
 MAX_LAST_WORDS = 2000
@@ -48,6 +51,9 @@ class Zygote:
         self.alive = True
         self.used_at = time.monotonic()
         self._unborn: deque[Isolate] = deque()
+        """The first `_asked` of them it has been asked for."""
+        self._asked = 0
+        self._most_asked = 1
         self._living: dict[int, Isolate] = {}
         self._spares: deque[Isolate] = deque()
         self._last_words = b""
@@ -79,8 +85,11 @@ class Zygote:
             if addon != children.null:
                 os.close(addon)
         children.adopt(self._pid, self._exited)
-        for packet in program.packets:
-            mine.send(packet)
+        try:
+            for packet in program.packets:
+                mine.send(packet)
+        except ConnectionError:
+            pass  # it has ended already: whoever takes an isolate is told why
         mine.setblocking(False)
         os.set_blocking(self._stderr, False)
         self.loop.watch(mine.fileno(), READ, self._told)
@@ -123,22 +132,46 @@ class Zygote:
             self._spares.remove(isolate)
 
     def explain_end(self) -> str:
+        """Its error, if it has named one: what Node writes last is its own version."""
         words = self._last_words.decode("utf-8", "replace").strip().splitlines()
-        return words[-1] if words else "it said nothing"
+        errors = [line for line in words if "Error: " in line]
+        return (errors or words or ["it said nothing"])[-1]
 
     def _fork(self, limits: bytes = b"") -> Isolate:
         isolate = Isolate(self, limits)
         self._unborn.append(isolate)
-        descriptors = isolate.descriptors_of_child()
-        rights = b"".join(one.to_bytes(4, "little") for one in descriptors)
-        try:
-            self._control.sendmsg([b"f" + limits], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
-        except OSError:
-            # Its queue is full, or it is dying: this isolate never lives, and its user is told.
-            self._unborn.remove(isolate)
-            self.loop.call_after_round(lambda: isolate.ended(None, 0, 0))
-        finally:
-            isolate.close_child_ends()
+        self._ask()
+        return isolate
+
+    def _ask(self) -> None:
+        while self._asked < min(self._most_asked, len(self._unborn)):
+            isolate = self._unborn[self._asked]
+            rights = b"".join(one.to_bytes(4, "little") for one in isolate.descriptors_of_child())
+            message = b"f" + isolate.sealed_for
+            try:
+                self._control.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+                self._asked += 1
+            except ConnectionError:
+                self._asked += 1  # it has ended: `_lose` tells the user of this isolate why
+            except OSError:
+                # Its queue is full, or descriptors are short: this isolate never lives, and its user is told.
+                del self._unborn[self._asked]
+                self._refuse(isolate)
+            finally:
+                isolate.close_child_ends()
+
+    def _refuse(self, isolate: Isolate) -> None:
+        def end() -> None:
+            self.forget(isolate)
+            isolate.ended(None, 0, 0)
+
+        self.loop.call_after_round(end)
+
+    def _pop_unborn(self) -> Isolate:
+        self._asked -= 1
+        self._most_asked = MAX_ASKED
+        isolate = self._unborn.popleft()
+        self._ask()
         return isolate
 
     def _replenish(self) -> None:
@@ -170,11 +203,11 @@ class Zygote:
                 return
             pid, status, processor, memory = STATUS.unpack(report)
             if pid == 0:
-                isolate = self._unborn.popleft()
+                isolate = self._pop_unborn()
                 self.forget(isolate)
                 isolate.ended(None, 0, 0)
             elif status == BORN:
-                isolate = self._unborn.popleft()
+                isolate = self._pop_unborn()
                 self._living[pid] = isolate
                 isolate.born(pid)
             elif pid in self._living:
@@ -204,6 +237,10 @@ class Zygote:
         self._control.close()
         os.close(self._stderr)
         self._spares.clear()
+        while len(self._unborn) > self._asked:
+            isolate = self._unborn.pop()
+            isolate.close_child_ends()
+            isolate.ended(None, 0, 0)
         for isolate in [*self._living.values(), *self._unborn]:
             isolate.kill()
             isolate.ended(None, 0, 0)
