@@ -8,6 +8,7 @@ all of them share the processors, so that the figures are those of the fleet's o
 
 import asyncio
 import contextlib
+import json
 import os
 import statistics
 import tempfile
@@ -16,6 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from tests.support.fleet import RunningFleet, running_fleet
+from tests.support.processes import find_descendants
 
 from bench.batch import SCRIPT, run_plain
 from bench.computer import medians
@@ -29,7 +31,23 @@ MAX_START_RATIO, MAX_WARM_RATIO, MIN_READ_RATIO, MAX_MAP_RATIO = 1.5, 1.4, 0.75,
 MANY, MAX_MANY = 24, 1.0
 FILES, MAX_FILES = 5000, 2.0
 MAX_LOSS = 6.0
+MAX_MEMORY = 1200
 PARALLEL = len(os.sched_getaffinity(0))
+LATENCIES = Path(__file__).parent / "data/fleet_latencies.json"
+
+
+def measure_memory(fleet: RunningFleet) -> float:
+    """MB of head and nodes, with all of their processes."""
+    roots = [one.pid for one in (fleet.head, *fleet.nodes.values()) if one is not None]
+    return sum(_read_pss(pid) for root in roots for pid in (root, *find_descendants(root))) / 1e6
+
+
+def _read_pss(pid: int) -> int:
+    """Bytes, with its share of what processes have together. One that has just ended has none."""
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return 0
 
 
 async def measure_start(place: str, rounds: int) -> tuple[float, float]:
@@ -54,6 +72,25 @@ async def measure_use(place: str, rounds: int, size: int) -> dict[str, tuple[flo
             (await computer.run(f"head -c {size}000000 /dev/urandom > large")).check()
         read = await medians(5, lambda: there.files.read("large"), lambda: here.files.read("large"))
     return {"warm": (warm[0] * 1000, warm[1] * 1000), "read": (size / read[0], size / read[1])}
+
+
+async def time_requests(place: str, count: int) -> list[float]:
+    """Milliseconds of requests that a program makes to a node, by the head, and of their answers. Sorted."""
+    async with Computer.start(on=place, limits=SMALL) as computer:
+        times = []
+        for _ in range(count):
+            began = time.perf_counter()
+            await _remote(computer).refresh_usage()
+            times.append((time.perf_counter() - began) * 1000)
+    return sorted(times)
+
+
+def record_latencies() -> None:
+    """Writes what `bench.fleet_scale` reads: `python -c "from bench.fleet import record_latencies as r; r()"`."""
+    with running_fleet() as fleet:
+        times = asyncio.run(time_requests(fleet.place, 500))
+    how = "Milliseconds of requests from a program to a node and back by the head, all on one machine, over TLS."
+    LATENCIES.write_text(json.dumps({"how": how, "milliseconds": [round(one, 3) for one in times[::5]]}) + "\n")
 
 
 async def measure_many(place: str) -> float:
@@ -145,9 +182,15 @@ def measure(quick: bool) -> Iterator[Figure]:
     rounds, commands, size, tasks = (5, 50, 20, 40) if quick else (20, 300, 100, 1000)
     with (
         tempfile.TemporaryDirectory(prefix="fh-bench-") as name,
-        running_fleet(settings="max_per_session = 0\n", cpus=16, memory="16GiB") as fleet,
+        contextlib.ExitStack() as stack,
         asyncio.Runner() as runner,
     ):
+        began = time.perf_counter()
+        fleet = stack.enter_context(running_fleet(settings="max_per_session = 0\n", cpus=16, memory="16GiB"))
+        yield Figure("a head and two nodes are ready", time.perf_counter() - began, "s")
+        memory = measure_memory(fleet)
+        aim = f"less than {MAX_MEMORY} MB"
+        yield Figure("their memory (PSS)", memory, "MB", "three nodes of Ray", None, aim, memory < MAX_MEMORY)
         folders = [Path(name) / part for part in ("map", "files", "loss")]
         for folder in folders:
             folder.mkdir()
@@ -161,6 +204,9 @@ def measure(quick: bool) -> Iterator[Figure]:
         yield _compare("a warm command", "ms", use["warm"], f"at most {MAX_WARM_RATIO} times", met)
         met = use["read"][0] >= MIN_READ_RATIO * use["read"][1]
         yield _compare("read a file", "MB/s", use["read"], f"at least {MIN_READ_RATIO} times", met)
+        requests = runner.run(time_requests(place, commands))
+        slowest = requests[len(requests) * 99 // 100]
+        yield Figure("a request to a node and back", statistics.median(requests), "ms", "99 of 100 within", slowest)
         many = statistics.median(runner.run(measure_many(place)) for _ in range(1 if quick else 5))
         yield Figure(f"{MANY} computers", many, "s", aim=f"at most {MAX_MANY} s", met=many <= MAX_MANY)
         mapped = runner.run(measure_map(place, folders[0], tasks))

@@ -21,6 +21,7 @@ from freehold.computer import Computer, Limits
 from freehold.computer.contract.spec import MIB
 from freehold.errors import FreeholdError
 from freehold.fleet import node_examination
+from freehold.history import History, HistorySettings
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "computer.md").read_text()
@@ -56,6 +57,26 @@ async def test_computers_are_spread_over_the_nodes_and_the_owner_sees_where(flee
         assert sum(node.computers for node in status.nodes) == 8
 
 
+async def test_packed_computers_fill_one_node_after_the_other(fleet: RunningFleet) -> None:
+    """Ray alone would spread them: each is a placement group of its own."""
+
+    async def is_empty() -> bool:
+        found = await fleet.status_now()
+        return not found.computers and all(one.free_cpus == one.cpus for one in found.nodes)
+
+    await until(is_empty)
+    packed, most = f"{fleet.place}?strategy=pack", Limits(cpus=3.5, memory=256 * MIB)
+    async with contextlib.AsyncExitStack() as stack:
+        where = []
+        for _ in range(2):
+            where.append(remote(await stack.enter_async_context(Computer.start(on=packed, limits=SMALL))).node)
+        starting = (stack.enter_async_context(Computer.start(on=packed, limits=SMALL)) for _ in range(6))
+        where += [remote(one).node for one in await asyncio.gather(*starting)]
+        assert len(set(where)) == 1
+        large = await stack.enter_async_context(Computer.start(on=packed, limits=most))
+        assert remote(large).node not in where
+
+
 async def test_a_pool_on_the_fleet_gives_a_new_computer_to_each_job(fleet: RunningFleet) -> None:
     async with Computer.pool(4, on=fleet.place, limits=SMALL) as pool:
         await pool.wait_ready()
@@ -70,6 +91,34 @@ async def test_files_come_back_at_intervals_while_a_computer_works(fleet: Runnin
         await computer.run("cat given > copy; mkdir -p deep; echo made > deep/file; rm given")
         await until(lambda: (tmp_path / "deep" / "file").exists() and not (tmp_path / "given").exists())
         assert (tmp_path / "copy").read_text() == "from here"
+
+
+async def test_a_computer_gets_an_older_state_of_history_and_its_changes_come_back_as_a_change_set(
+    fleet: RunningFleet, tmp_path: Path
+) -> None:
+    """As a run does. What came later on the side of the owner stays, and what was deleted stays deleted. It can be undone."""
+    site = tmp_path / "workspace" / "site"
+    site.mkdir(parents=True)
+    with History(tmp_path / "history", {"workspace": site.parent}, HistorySettings(quiet=0)) as history:
+        for name in ("kept", "deleted"):
+            (site / name).write_text(f"{name} at first")
+        old = history.snapshot().entry
+        (site / "kept").write_text("of the owner")
+        (site / "deleted").unlink()
+        history.snapshot()
+        history.check_out("run-a", "workspace/site", old)
+        copy = tmp_path / "copies" / "run-a" / "workspace"
+        async with Computer.start(copy, on=fleet.place, limits=SMALL) as computer:
+            assert (await computer.run("cat site/kept site/deleted")).stdout == b"kept at firstdeleted at first"
+            await computer.run("echo found > site/answer")
+        history.collect_copy("run-a")
+        changes = history.read_change_set("run-a")[1]
+        assert [(one.path, one.word) for one in changes] == [(b"workspace/site/answer", "added")]
+        assert history.merge("run-a") is not None
+        merged = {path.name: path.read_text() for path in site.iterdir()}
+        history.undo()
+    assert merged == {"kept": "of the owner", "answer": "found\n"}
+    assert {path.name: path.read_text() for path in site.iterdir()} == {"kept": "of the owner"}
 
 
 async def test_a_full_fleet_lets_computers_wait_by_priority_and_says_why(fleet: RunningFleet) -> None:
@@ -98,11 +147,34 @@ async def _count_waiting(fleet: RunningFleet, count: int) -> bool:
 
 
 async def test_one_that_wants_a_gpu_waits_for_a_node_that_has_one(fleet: RunningFleet) -> None:
-    waiting = asyncio.ensure_future(Computer.start(on=f"{fleet.place}?gpus=1", limits=SMALL)._open())
-    await until(lambda: _count_waiting(fleet, 1))
-    assert (await fleet.status_now()).waiting[0].reason == "No node has 0.25 processors, 1 GPU and 256 MiB of memory"
-    waiting.cancel()
-    await until(lambda: _count_waiting(fleet, 0))
+    """Ray gives it the node with the card. This machine has no such card, and that is what the node says then."""
+    starting = asyncio.ensure_future(Computer.start(on=f"{fleet.place}?gpus=1", limits=SMALL)._open())
+    try:
+        await until(lambda: _count_waiting(fleet, 1))
+        reason = (await fleet.status_now()).waiting[0].reason
+        assert reason == "No node has 0.25 processors, 1 GPU and 256 MiB of memory"
+        await asyncio.to_thread(fleet.join, "with-card", words=("--card", "63"))
+        with pytest.raises(FreeholdError, match="There is no device /dev/nvidia63"):
+            await starting
+        assert not (await fleet.status_now()).waiting
+
+        async def is_seen() -> bool:
+            gpus = {node.name: node.gpus for node in (await fleet.status_now()).nodes}
+            return gpus == {"node-0": 0, "node-1": 0, "with-card": 1}
+
+        await until(is_seen)
+    finally:
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        if "with-card" in fleet.nodes:
+            await _remove_node(fleet, "with-card")
+
+
+async def _remove_node(fleet: RunningFleet, name: str) -> None:
+    node = fleet.nodes.pop(name)
+    node.terminate()
+    await asyncio.to_thread(node.wait)
+    await fleet.ask_now("remove", node=name)
 
 
 async def test_labels_choose_the_node_and_one_that_no_node_has_is_named(fleet: RunningFleet) -> None:

@@ -69,12 +69,16 @@ async def test_a_killed_node_is_told_lost_and_work_goes_on_elsewhere_from_the_la
 async def test_computers_are_found_again_by_the_next_head_and_jobs_are_not_done_twice(
     fleet: RunningFleet, tmp_path: Path
 ) -> None:
-    """What ran was told lost with its link. What is asked while there is no head waits for the next one."""
+    """What ran was told lost with its link. What is asked while there is no head waits for the next one. The next one
+    knows what was removed there, and leaves alone what was changed here only."""
+    for name in ("given", "mine"):
+        (tmp_path / name).write_text("at first")
     async with at_work(fleet, AT_WORK - 1) as computers:
         kept = await Computer.start(tmp_path, on=fleet.place, limits=SMALL)
         pids = {remote(one).guest_pid for one in (*computers, kept)}
         jobs = await run_jobs(computers)
-        await kept.run("echo made > made")
+        await kept.run("echo made > made; rm given")
+        (tmp_path / "mine").write_text("changed here")
         assert fleet.head is not None
         fleet.head.kill()
         fleet.head.wait()
@@ -84,7 +88,7 @@ async def test_computers_are_found_again_by_the_next_head_and_jobs_are_not_done_
         assert len(finished) + len(lost) == AT_WORK - 1
         assert all(isinstance(one, FreeholdError) for one in lost)
         await fetching
-        assert (tmp_path / "made").read_text() == "made\n"
+        assert {one.name: one.read_text() for one in tmp_path.iterdir()} == {"made": "made\n", "mine": "changed here"}
         for computer in (*computers, kept):
             await computer.wait_connected()
             assert (await computer.run("touch began; wc -l < began")).stdout in (b"0\n", b"1\n")
@@ -117,8 +121,9 @@ asyncio.run(main())
 """
 
 
-async def test_computers_end_with_the_process_that_started_them(fleet: RunningFleet) -> None:
-    """As the gateway or the keeper, killed in the middle of work."""
+@pytest.mark.parametrize("with_head", [False, True], ids=["gateway", "keeper"])
+async def test_computers_end_with_the_process_that_started_them(fleet: RunningFleet, with_head: bool) -> None:
+    """As the gateway, killed in the middle of work, or the keeper, whose programs end with it: the head too."""
     client = subprocess.Popen(  # noqa: ASYNC220 - it is short
         [sys.executable, "-c", CLIENT, fleet.place], stdout=subprocess.PIPE
     )
@@ -128,5 +133,10 @@ async def test_computers_end_with_the_process_that_started_them(fleet: RunningFl
     assert len(pids) == AT_WORK
     client.kill()
     client.wait()
+    if with_head:
+        assert fleet.head is not None
+        fleet.head.kill()
+        fleet.head.wait()
+        await asyncio.to_thread(fleet.start_head)
     await until(lambda: not any(map(read_command, pids)))
     await until(lambda: all_ready(fleet), RAY_DEADLINE)

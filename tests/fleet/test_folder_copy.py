@@ -1,60 +1,23 @@
 """Folders go to a node and their changes come back: only what is missing is sent, and nothing leaves the folder."""
 
-import asyncio
 import contextlib
+import itertools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from blake3 import blake3
+from tests.fleet.two_folders import LIMITS, bring_back, connected, describe, send, send_state
 
 from freehold.errors import FreeholdError
+from freehold.fleet import folder_copy
+from freehold.fleet.change_writer import ChangeWriter
 from freehold.fleet.content_cache import MAX_CONTENT, ContentCache
 from freehold.fleet.copy_writer import CopyWriter
-from freehold.fleet.folder_copy import receive_changes, receive_folder, send_changes, send_folder
-from freehold.fleet.folder_state import FolderEntry, StateLimits, decode_entries, encode_entries, read_folder
-from freehold.fleet.wire import Stream, encode_message, read_value
-
-LIMITS = StateLimits(entries=10_000, size=64 * 1024 * 1024)
-
-
-@contextlib.asynccontextmanager
-async def connected(serve: Callable[[Stream], Awaitable[object]], path: Path) -> AsyncIterator[Stream]:
-    """A stream whose other end is served."""
-    served: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            served.set_result(await serve((reader, writer)))
-        except Exception as error:
-            served.set_exception(error)
-        finally:
-            writer.close()
-
-    server = await asyncio.start_unix_server(accept, str(path))
-    reader, writer = await asyncio.open_unix_connection(str(path))
-    try:
-        yield reader, writer
-        await served
-    finally:
-        writer.close()
-        server.close()
-        path.unlink()
-
-
-async def send(source: Path, target: Path, cache: ContentCache, path: Path) -> None:
-    state = read_folder(source, None, LIMITS)
-    async with connected(lambda stream: receive_folder(stream, target, LIMITS, cache), path) as stream:
-        await send_folder(stream, source, state)
-
-
-async def bring_back(there: Path, here: Path, base: dict[str, FolderEntry], path: Path) -> dict[str, FolderEntry]:
-    async with connected(lambda stream: send_changes(stream, there, None, LIMITS), path) as stream:
-        return (await receive_changes(stream, here, base, LIMITS))[0]
-
-
-def describe(folder: Path) -> list[list[object]]:
-    return encode_entries(read_folder(folder, None, LIMITS).entries)
+from freehold.fleet.folder_copy import SentState, TakenChanges, receive_changes
+from freehold.fleet.folder_state import FolderEntry, FolderState, SentEntries, StateLimits, read_folder
+from freehold.fleet.wire import MAX_MESSAGE, Stream, encode_message, read_rows, write_rows
 
 
 @pytest.fixture
@@ -93,10 +56,87 @@ async def test_a_folder_arrives_as_it_is_and_its_changes_come_back(
     (there / "link").unlink()
     (there / "link").mkdir()
     (here / "mine").write_bytes(b"written here meanwhile")
-    base = await bring_back(there, here, base, path)
+    base = (await bring_back(there, here, base, path)).base
     (here / "mine").unlink()
     assert describe(here) == describe(there)
-    assert await bring_back(there, here, base, path) == base
+    assert await bring_back(there, here, base, path) == TakenChanges(base, 0, ())
+
+
+async def test_the_next_head_takes_what_was_changed_there_and_nothing_else(
+    folders: tuple[Path, Path, ContentCache, Path],
+) -> None:
+    """It knows nothing of the folder but what the node has sent to the one before it."""
+    here, there, _, path = folders
+    for name in ("taken", "removed", "mine", "both"):
+        (here / name).write_text("at first")
+        (there / name).write_text("at first")
+    sent = SentState()
+    await bring_back(there, here, {}, path, sent)
+    (there / "removed").unlink()
+    (there / "taken").write_text("changed there")
+    (there / "both").write_text("changed there")
+    for name in ("mine", "both"):
+        (here / name).write_text("changed here")
+    taken = await bring_back(there, here, None, path, sent)
+    assert {one.name: one.read_text() for one in here.iterdir()} == {
+        "taken": "changed there",
+        "mine": "changed here",
+        "both": "changed there",
+    }
+    assert taken.count == 3
+    assert taken.base == sent.settled
+
+
+async def test_a_content_that_did_not_arrive_is_taken_by_the_next_head(
+    folders: tuple[Path, Path, ContentCache, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there, _, path = folders
+    (there / "busy").write_text("the same again")
+
+    def look_too_early(*arguments: Any) -> FolderState:
+        state = read_folder(*arguments)
+        (there / "busy").write_text("other in between")
+        return state
+
+    sent = SentState()
+    with monkeypatch.context() as patch:
+        patch.setattr(folder_copy, "read_folder", look_too_early)
+        assert (await bring_back(there, here, {}, path, sent)).base == sent.settled == {}
+    (there / "busy").write_text("the same again")
+    assert (await bring_back(there, here, None, path, sent)).count == 1
+    assert (here / "busy").read_text() == "the same again"
+
+
+@pytest.mark.parametrize("name", ["plain", "folder"])
+async def test_what_cannot_be_copied_stays_as_it_was(
+    folders: tuple[Path, Path, ContentCache, Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A file that the node may not read, or a pipe that is in its place, was not removed there."""
+    here, there, cache, path = folders
+    (here / "plain").write_text("of the owner")
+    (here / "folder").mkdir()
+    (here / "folder" / "file").write_text("of the owner")
+    await send(here, there, cache, path)
+    before, open_file = describe(here), os.open
+
+    def refuse(where: Any, *more: Any, **named: Any) -> int:
+        if where == name:
+            raise PermissionError(13, "Permission denied")
+        return open_file(where, *more, **named)
+
+    base = read_folder(here, None, LIMITS).entries
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        state = read_folder(there, None, LIMITS)
+    assert state.skipped == {name: "Permission denied"}
+    (there / "plain").unlink()
+    os.mkfifo(there / "plain")
+    taken = await bring_back(there, here, base, path)
+    assert (taken.skipped, taken.count, taken.base) == (("plain",), 0, base)
+    assert describe(here) == before
+    (there / "plain").unlink()
+    assert (await bring_back(there, here, taken.base, path)).count == 1
+    assert not (here / "plain").exists()
 
 
 async def test_contents_that_the_node_has_are_not_sent_again(folders: tuple[Path, Path, ContentCache, Path]) -> None:
@@ -107,8 +147,7 @@ async def test_contents_that_the_node_has_are_not_sent_again(folders: tuple[Path
     again.mkdir()
     state = read_folder(here, None, LIMITS)
     (here / "a").unlink()  # it could not be sent
-    async with connected(lambda stream: receive_folder(stream, again, LIMITS, cache), path) as stream:
-        await send_folder(stream, here, state)
+    await send_state(state, here, again, cache, path)
     assert (again / "a").read_bytes() == b"known"
 
 
@@ -140,24 +179,91 @@ def test_the_cache_of_a_node_is_bounded_and_forgets_the_oldest(tmp_path: Path) -
 )
 def test_entries_that_lead_elsewhere_are_refused(row: object) -> None:
     with pytest.raises(FreeholdError):
-        decode_entries([["link", "link", 0o777, 0, 0, "/etc"], row], LIMITS)
+        SentEntries(LIMITS).add([["link", "link", 0o777, 0, 0, "/etc"], row])
 
 
-async def test_a_content_with_another_hash_is_not_written(folders: tuple[Path, Path, ContentCache, Path]) -> None:
-    """A node that lies about a file gets nothing into the folder."""
+async def hear(stream: Stream) -> list[object]:
+    return [row async for rows in read_rows(stream[0], 10) for row in rows]
+
+
+EVIL = blake3(b"evil").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("size", "content"), [(4, "ab" * 32), (0, EVIL), (10**6, EVIL)], ids=["another-hash", "longer", "shorter"]
+)
+async def test_a_content_that_is_not_what_was_said_is_not_written(
+    folders: tuple[Path, Path, ContentCache, Path], size: int, content: str
+) -> None:
+    """A node that lies about a file gets nothing into the folder: what it says is what the limit counts."""
     here, there, _, path = folders
 
     async def lie(stream: Stream) -> None:
-        stream[1].write(encode_message([["file", "file", 0o644, 0, 4, "ab" * 32]]))
-        assert await read_value(stream[0]) == [0]
+        await write_rows(stream[1], [["file", "file", 0o644, 0, size, content]])
+        await write_rows(stream[1], [])
+        assert await hear(stream) == [0]
         stream[1].write(encode_message([[0, 1, 4]]) + (4).to_bytes(8, "big") + b"evil" + encode_message([]))
+        assert await hear(stream) == [content]
+
+    async with connected(lie, path) as stream:
+        taken = await receive_changes(stream, here, {}, LIMITS)
+    assert taken.base == {}
+    assert list(here.iterdir()) == []
+    assert list(there.iterdir()) == []
+
+
+@pytest.mark.parametrize("pieces", [[(0, 1), (0, 1)], [(1, 1), (0, 1)], [(0, 0), (1, 1)]])
+async def test_contents_in_another_order_are_refused(
+    folders: tuple[Path, Path, ContentCache, Path], pieces: list[tuple[int, int]]
+) -> None:
+    """Else a node could send without end, and give one file the content of another."""
+    here, _, _, path = folders
+    contents = [blake3(bytes([number])).hexdigest() for number in range(2)]
+
+    async def lie(stream: Stream) -> None:
+        await write_rows(stream[1], [[f"file-{n}", "file", 0o644, 0, 1, contents[n]] for n in range(2)])
+        await write_rows(stream[1], [])
+        assert await hear(stream) == [0, 1]
+        listing = [[number, state, 1] for number, state in pieces]
+        body = bytes(number for number, _ in pieces)
+        stream[1].write(encode_message(listing) + len(body).to_bytes(8, "big") + body + encode_message([]))
         await stream[1].drain()
 
     async with connected(lie, path) as stream:
-        found, _ = await receive_changes(stream, here, {}, LIMITS)
-    assert found == {}
-    assert list(here.iterdir()) == []
-    assert list(there.iterdir()) == []
+        with pytest.raises(FreeholdError, match="not in the order of their list"):
+            await receive_changes(stream, here, {}, LIMITS)
+
+
+async def test_a_list_without_end_is_refused_before_it_is_read(
+    folders: tuple[Path, Path, ContentCache, Path],
+) -> None:
+    here, _, _, path = folders
+
+    async def lie(stream: Stream) -> None:
+        with contextlib.suppress(OSError):
+            for number in itertools.count():
+                stream[1].write(encode_message([[f"file-{number}", "file", 0o644, 0, 0, EVIL]]))
+                await stream[1].drain()
+
+    async with connected(lie, path) as stream:
+        with pytest.raises(FreeholdError, match="more than 10000"):
+            await receive_changes(stream, here, {}, LIMITS)
+        stream[1].transport.abort()
+
+
+@pytest.mark.parametrize(
+    "rows", [[], ["x"], list(range(2500)), ["x" * 700_000] * 5], ids=["none", "one", "many", "long"]
+)
+async def test_a_list_of_any_length_arrives_in_short_messages(tmp_path: Path, rows: list[object]) -> None:
+    sizes: list[int] = []
+
+    async with connected(lambda stream: write_rows(stream[1], rows), tmp_path / "s") as (reader, _):
+        found: list[object] = []
+        async for part in read_rows(reader, len(rows)):
+            sizes.append(len(encode_message(part)))
+            found += part
+    assert found == rows
+    assert all(size <= MAX_MESSAGE for size in sizes)
 
 
 def test_a_link_in_the_folder_is_never_followed(tmp_path: Path) -> None:
@@ -167,12 +273,11 @@ def test_a_link_in_the_folder_is_never_followed(tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "file").write_text("untouched")
     (folder / "deep").symlink_to(outside)
-    with CopyWriter(folder) as writer:
-        with pytest.raises(OSError, match="directory"):
-            writer.write_file(FolderEntry("deep/file", "file", 0o644, 0, 1, ""), b"x")
-        with pytest.raises(OSError, match="directory"):
-            writer.remove("deep/file")
-        writer.remove("deep")
+    with CopyWriter(folder) as writer, pytest.raises(OSError, match="directory"):
+        writer.write_file(FolderEntry("deep/file", "file", 0o644, 0, 1, ""), b"x")
+    base = {path: FolderEntry(path, "file", 0o644, 0, 1, "") for path in ("deep", "deep/file")}
+    with ChangeWriter(folder, base) as changes:
+        changes.finish(list(base.values()), [], ())
     assert (outside / "file").read_text() == "untouched"
     assert not (folder / "deep").is_symlink()
 
@@ -183,7 +288,7 @@ def test_a_scan_never_reads_behind_a_link(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     state = read_folder(tmp_path, None, LIMITS)
     assert [entry.path for entry in state.entries.values()] == ["etc", "fifo-is-skipped"]
-    assert state.skipped == ["fifo: neither a file nor a folder nor a link"]
+    assert state.skipped == {"fifo": "neither a file nor a folder nor a link"}
 
 
 def test_a_folder_that_is_too_big_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.ports import free_ports
 
 from freehold.errors import FreeholdError
-from freehold.fleet import join_request, ray_inside
+from freehold.fleet import join_door, join_request, ray_inside
 from freehold.fleet.certificates import make_own_pair, pinned_context
 from freehold.fleet.fleet_folder import FleetFolder, KnownNode
 from freehold.fleet.join_code import JoinCode, read_join_code
@@ -96,6 +96,8 @@ async def test_another_machine_cannot_take_the_name_of_a_node(head: Head, tmp_pa
     [
         NodeOffer("../x", "127.0.0.3", 1, 0),
         NodeOffer("shed", "nowhere", 1, 0),
+        NodeOffer("shed", "0.0.0.0", 1, 0),
+        NodeOffer("shed", "ff02::1", 1, 0),
         NodeOffer("shed", "127.0.0.3", 70000, 0),
         NodeOffer("shed", "127.0.0.3", 1, 0, labels={"freehold-node": "other"}),
         NodeOffer("shed", "127.0.0.3", 1, 0, labels={"a,b": "c"}),
@@ -104,6 +106,18 @@ async def test_another_machine_cannot_take_the_name_of_a_node(head: Head, tmp_pa
 async def test_bad_offers_are_refused(head: Head, tmp_path: Path, offer: NodeOffer) -> None:
     assert (await refused(head.code(), tmp_path, offer)).code.startswith("fleet.bad-")
     assert head.joined == []
+
+
+async def test_whoever_connects_and_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Else a stranger could hold as many connections as a process may have, and the head could reach no node."""
+    monkeypatch.setattr(join_door, "REPLY_TIMEOUT", 0.05)
+    monkeypatch.setattr("asyncio.constants.SSL_HANDSHAKE_TIMEOUT", 3600.0)
+    head = Head(tmp_path)
+    async with head.door.serve():
+        code = read_join_code(head.door.make_code())
+        reader, writer = await asyncio.open_connection(code.host, code.port)
+        assert await reader.read() == b""
+        writer.close()
 
 
 @pytest.mark.parametrize("words", ["", "x", "10.0.0.5:7810", "host:1/aa/bb", f"10.0.0.5:1/{'0' * 32}/short"])

@@ -59,6 +59,16 @@ def test_a_session_gets_its_share_and_not_more() -> None:
     assert "a3" not in ray.asked
 
 
+def test_the_owner_has_no_share() -> None:
+    ray = Ray(quota=2)
+    for number in range(4):
+        ray.add(f"{number}")
+        ray.queue.settle(f"{number}")
+    wish = ray.queue.add("last", SMALL, 0, "owner", 0.0)
+    assert "last" in ray.asked
+    assert ray.explain(wish, {}, {}) == "No node is connected"
+
+
 def test_a_node_that_cannot_be_used_is_not_asked_for_again() -> None:
     ray = Ray()
     ray.blocked.add("draining")
@@ -94,3 +104,16 @@ def test_who_leaves_the_queue_makes_place_for_the_next_in_their_order() -> None:
     ray.queue.free(order[0])
     assert [wish.id for wish in ray.queue] == order[1:]
     assert set(ray.asked) == set(order[1 : WINDOW + 1])
+
+
+def test_room_for_one_whose_turn_was_taken_meanwhile_is_not_used() -> None:
+    """Ray has named a node for it, and a higher priority came first: what it named is given away again."""
+    ray = Ray()
+    for number in range(WINDOW):
+        ray.add(f"{number:02}")
+    ray.add("high", 5)
+    last = f"{WINDOW - 1:02}"
+    assert last not in ray.asked
+    ray.queue.refuse(last, "shed")
+    ray.queue.settle("high")
+    assert ray.list_avoided(last) == []

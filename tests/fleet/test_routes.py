@@ -4,25 +4,30 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.fleet import HEAD
 
 from freehold.client import Freehold
 from freehold.computer.contract.spec import ComputerSpec
+from freehold.fleet import cli, health
 from freehold.fleet.certificates import make_own_pair
 from freehold.fleet.client_door import ClientDoor
 from freehold.fleet.computer_lease import ComputerLease, LeaseOrder
 from freehold.fleet.fleet_folder import FleetFolder, KnownNode
 from freehold.fleet.head import FleetHead
-from freehold.fleet.head_commands import HeadCommands
+from freehold.fleet.head_commands import HeadCommands, describe_fleet
 from freehold.fleet.join_door import JoinDoor
 from freehold.fleet.node_link import NodeAddress, NodeLink
 from freehold.fleet.placer import RoomRequest
 from freehold.fleet.remote_spec import describe_spec
+from freehold.fleet.status import MachineRow
+from freehold.strict_json import encode
 
 HOSTILE = "\x1b[2J\u202ebackwards"
 
@@ -37,7 +42,7 @@ class SilentHead:
             for place, name in enumerate(("attic", "shed"), 3)
         }
         self.folder = FleetFolder(root / "fleet")
-        self.folder.write_nodes(nodes)
+        self.folder.change_nodes(lambda _: nodes)
         self.head = FleetHead(self.folder.read_head(), nodes, quota=0, save_every=30)
         door = JoinDoor(self.folder, HEAD, 7810, 7811, lambda node: None)
         self.door = ClientDoor(self.head, "SPREAD", HeadCommands(self.head, self.folder, door).by_name())
@@ -153,3 +158,32 @@ async def test_a_fleet_that_does_not_run_is_said_to(tmp_path: Path) -> None:
 async def gateway_alone(tmp_path: Path) -> AsyncIterator[RunningGateway]:
     async with running_gateway(tmp_path) as found:
         yield found
+
+
+async def test_nothing_that_others_have_said_reaches_the_terminal_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node says it as its version, a client as the name of a computer, a provider as the reason of its failure."""
+    async with running(tmp_path) as (gateway, head):
+        head.add_computer(HOSTILE)
+        head.add_computer(f"{HOSTILE}2", waits=True)
+        head.link.trouble = HOSTILE
+        head.head._links["shed"] = head.link, asyncio.ensure_future(asyncio.sleep(0))
+        status = describe_fleet(head.head)
+        lying = replace(status, trouble=HOSTILE, machines=(MachineRow("shed", "small", "stopping", HOSTILE),))
+        runner, home = CliRunner(), str(gateway.services.home.root)
+        monkeypatch.setattr(cli, "_ask", lambda *_: encode(lying))
+        done = await asyncio.to_thread(runner.invoke, cli.command, ["status", "--home", home])
+        assert done.exit_code == 0, done.output
+        assert done.output.count("⟨U+001B⟩[2J⟨U+202E⟩backwards") == 4
+        found = await get_fleet(gateway, gateway.token("read"))
+
+        async def is_up(*_: object) -> None:
+            return None
+
+        monkeypatch.setattr(health, "probe_program", is_up)
+        probe = await health.make_probe(gateway.services)()
+        assert probe is not None
+        for shown in (done.output, str(found), str(probe)):
+            assert "\x1b" not in shown
+            assert "\u202e" not in shown

@@ -19,6 +19,11 @@ class RayBackend:
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        self._starting: list[RemoteMachine] = []
+
+    @property
+    def waits_for(self) -> str:
+        return next((machine.waits_for for machine in self._starting if machine.waits_for), "")
 
     def make_transport(self, path: Path) -> InheritedSocket:
         return InheritedSocket(path)
@@ -45,5 +50,9 @@ class RayBackend:
             "labels": place.labels,
         }
         machine = RemoteMachine(place.socket, request, transport)
-        await machine.begin()
+        self._starting.append(machine)
+        try:
+            await machine.begin()
+        finally:
+            self._starting.remove(machine)
         return machine

@@ -92,6 +92,8 @@ def pinned_context(own: FleetKey, peer: str, *, server: bool) -> ssl.SSLContext:
     """Talks TLS 1.3 to whoever holds the key of the certificate `peer`, and to nobody else."""
     context = open_context(own, server=server)
     context.verify_mode = ssl.CERT_REQUIRED
+    if server:
+        context.num_tickets = 0  # no session is resumed, and each ticket takes a fifth of the time of a handshake
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata=peer)
     return context

@@ -1,13 +1,18 @@
 """Manifest checks of `[fleet]`."""
 
+import re
 from collections.abc import Iterator
 from ipaddress import ip_address
 
+from freehold.errors import FreeholdError
+from freehold.fleet.labels import check_labels
 from freehold.fleet.section import FleetSection
 from freehold.manifest.checks import CheckFinding, check
 from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import show_value
+
+MACHINE = re.compile(r"[a-z][a-z0-9-]{0,23}")
 
 
 @check("E781")
@@ -45,3 +50,41 @@ def runs_without_fleet(manifest: Manifest, facts: MachineFacts) -> Iterator[Chec
     section = manifest.section(FleetSection)
     if section.runs and not section.enabled:
         yield CheckFinding(("fleet", "runs"), "fleet.runs is true, and fleet.enabled is false", "enabled = true")
+
+
+@check("E783")
+def unusable_autoscaler(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """Machines should be started when they are needed, and nothing says how, or a kind of them cannot be."""
+    section = manifest.section(FleetSection).autoscaler
+    path = ("fleet", "autoscaler")
+    for name in ("start", "stop"):
+        if section.machines and not getattr(section, name):
+            yield CheckFinding(
+                (*path, name),
+                f"fleet.autoscaler has kinds of machines, and no command in {name}",
+                f'{name} = "/srv/freehold/{name}-machine"',
+            )
+    for name, kind in section.machines.items():
+        where = (*path, "machines", name)
+        if not MACHINE.fullmatch(name) or name == "head":
+            yield CheckFinding(
+                where, f"{show_value(name)} is no name for a kind of machine", "[fleet.autoscaler.machines.small]"
+            )
+        if kind.min > kind.max:
+            yield CheckFinding((*where, "min"), f"min is {kind.min}, and max is {kind.max}", "min = 0")
+        try:
+            check_labels(kind.labels)
+        except FreeholdError as error:
+            yield CheckFinding((*where, "labels"), error.message, 'labels = {region = "home"}')
+
+
+@check("E784")
+def runs_with_an_image(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """Computers of runs should be in a fleet and start from an image, which no node has."""
+    image = manifest.computer.image
+    if manifest.section(FleetSection).runs and image is not None:
+        yield CheckFinding(
+            ("fleet", "runs"),
+            f"fleet.runs is true, and computer.image is {show_value(image)}: nodes have no image, only their own /usr",
+            "runs = false, or leave computer.image out",
+        )

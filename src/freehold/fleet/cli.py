@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from freehold.agents.visible_text import make_visible
 from freehold.cli._json_output import JsonOutput, echo_json, json_option
 from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
@@ -56,7 +57,10 @@ def up(home: Home, as_json: bool) -> None:
     Example:
       freehold fleet up
     """
+    from freehold.fleet.ray_sandbox import find_ray_version
+
     section = _read_section(home)
+    find_ray_version()  # without it the head answers, and never has a node
     code = str(_ask(home, "code")["code"])
     ports = _list_ports(section)
     if as_json:
@@ -137,7 +141,7 @@ def join(code: str | None, labels: tuple[str, ...], folder: str | None, **option
 @home_option
 @json_option(JsonOutput(FleetStatus))
 def status(home: Home, as_json: bool) -> None:
-    """Show the nodes, the computers on them, and what waits for room and why.
+    """Show the nodes, the computers on them, and what waits and why.
 
     \b
     Examples:
@@ -239,10 +243,11 @@ def _read_section(home: Home) -> "FleetSection":
 
 def _list_ports(section: "FleetSection") -> list[str]:
     first = section.port
+    head = f"[{section.address}]" if ":" in section.address else section.address
     ray = f"{first + 1}-{first + 52}" if section.fixed_ports else "all (fixed_ports is false)"
     return [
-        f"{section.address}:{first} to machines that join",
-        f"{section.address}:{ray} to all nodes (Ray)",
+        f"{head}:{first} to machines that join",
+        f"{head}:{ray} to all nodes (Ray)",
         f"each node:{NODE_PORT} to {section.address} (links and files)",
         f"each node:{NODE_PORT + 1}-{NODE_PORT + 51} to {section.address} and all nodes (Ray)",
     ]
@@ -255,19 +260,27 @@ def _ask(home: Home, do: str, **more: Any) -> Any:
     return asyncio.run(ask_fleet(home.run / SOCKET, do, **more))
 
 
+def _say(text: str) -> None:
+    """What nodes, clients and the owner's commands have said is in it: it must not reach the terminal as it is."""
+    click.echo(make_visible(text, lines=False))
+
+
 def _print_status(found: FleetStatus) -> None:
     if not found.is_ready:
-        click.echo("Ray is starting: new computers wait, those that run do not notice")
+        _say("Ray is starting: new computers wait, those that run do not notice")
     if not found.nodes:
-        click.echo("No machine has joined. Make a code: freehold fleet up")
+        _say("No machine has joined. Make a code: freehold fleet up")
+    if found.trouble:
+        _say(f"No machine can be started: {found.trouble}")
+    for machine in found.machines:
+        if machine.state != "joined":
+            _say(f"{machine.name:16} {machine.state:9} {machine.kind}  {machine.trouble}")
     for node in found.nodes:
         used = f"{node.cpus - node.free_cpus:g} of {node.cpus:g} processors, {(node.memory - node.free_memory) // 2**20} of {node.memory // 2**20} MiB"
         if node.gpus:
             used += f", {node.gpus - node.free_gpus} of {node.gpus} GPUs"
-        click.echo(
-            f"{node.name:16} {node.state:9} {node.address:16} {node.computers} computers  {used}  {node.trouble}"
-        )
+        _say(f"{node.name:16} {node.state:9} {node.address:16} {node.computers} computers  {used}  {node.trouble}")
     for computer in found.computers:
-        click.echo(f"  {computer.id} {computer.name:16} {computer.state:9} on {computer.node}  {computer.who}")
+        _say(f"  {computer.id} {computer.name:16} {computer.state:9} on {computer.node}  {computer.who}")
     for wait in found.waiting:
-        click.echo(f"  {wait.id} waits, priority {wait.priority}: {wait.reason}  {wait.who}")
+        _say(f"  {wait.id} waits, priority {wait.priority}: {wait.reason}  {wait.who}")

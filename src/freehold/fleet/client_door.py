@@ -23,6 +23,7 @@ from freehold.strict_json import WrongShape, decode
 
 GREETING = b"freehold fleet\n"
 HELLO_TIMEOUT = 10.0
+MAX_GRACE = 86_400.0
 
 Command = Callable[[dict[str, Any]], Awaitable[Any]]
 
@@ -145,20 +146,20 @@ class ClientDoor:
             request.priority,
             request.who,
             find_folders(request.workspace, request.home),
-            tuple(Path(source) for source in request.mounts.values()),
+            tuple(Path(source).resolve() for source in request.mounts.values()),
         )
         if request.do == "start":
             order = await self._head.describe_shown(order, list(request.mounts))
         return self._head.make_lease(order, listener)
 
     async def _serve_requests(self, lease: ComputerLease, stream: Stream) -> None:
-        """Until the client goes."""
+        """Until the client goes, or says something that is no message."""
         async with asyncio.TaskGroup() as group:
             try:
                 while True:
                     message = await read_message(stream[0])
                     group.create_task(self._answer(lease, message))
-            except (OSError, asyncio.IncompleteReadError):
+            except (OSError, asyncio.IncompleteReadError, FreeholdError):
                 return
 
     async def _answer(self, lease: ComputerLease, message: dict[str, Any]) -> None:
@@ -174,7 +175,10 @@ class ClientDoor:
     async def _obey(self, lease: ComputerLease, message: dict[str, Any]) -> Any:
         do = message.get("do")
         if do == "stop":
-            return await self._head.stop(lease, float(message.get("grace", 0)))
+            grace = message.get("grace", 0)
+            if type(grace) not in (int, float) or not 0 <= grace <= MAX_GRACE:
+                raise FreeholdError("fleet.bad-message", "The time that a computer has to end is not valid")
+            return await self._head.stop(lease, grace)
         if do == "fetch":
             return await lease.take()
         if do in ("usage", "sleep", "wake"):

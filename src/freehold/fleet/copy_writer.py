@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from blake3 import blake3
+
 from freehold.fleet.folder_state import FolderEntry
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -16,9 +18,13 @@ _MAX_HANDLES = 64
 
 
 class CopyWriter:
-    """Blocking. Files get the owner of the folder. A file is complete at its name, or not there."""
+    """Blocking. Files get the owner of the folder. A file is complete at its name, or not there.
 
-    def __init__(self, root: Path) -> None:
+    `mark` is in the names of drafts: whoever is killed and has the same one again writes over what it has left.
+    """
+
+    def __init__(self, root: Path, mark: str = "") -> None:
+        self._mark = mark or secrets.token_hex(16)
         self._root = os.open(root, _FOLDER)
         found = os.fstat(self._root)
         self._owner = (found.st_uid, found.st_gid) if os.geteuid() == 0 else None
@@ -34,12 +40,13 @@ class CopyWriter:
         os.close(self._root)
 
     def make_folder(self, entry: FolderEntry) -> None:
+        """Also where one is already. Raises NotADirectoryError where something else is."""
         parent, name = self._open_parent(entry.path)
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=parent)
-        if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
-            self.remove(entry.path)
-            os.mkdir(name, 0o700, dir_fd=parent)
+        self._set_folder(parent, name, entry)
+
+    def _set_folder(self, parent: int, name: str, entry: FolderEntry) -> None:
         handle = os.open(name, _FOLDER, dir_fd=parent)
         try:
             self._own(handle)
@@ -49,12 +56,16 @@ class CopyWriter:
             os.close(handle)
 
     def make_link(self, entry: FolderEntry) -> None:
-        parent, name = self._open_parent(entry.path)
-        draft = _draft_name()
-        os.symlink(entry.content, draft, dir_fd=parent)
+        parent, _ = self._open_parent(entry.path)
+        draft = self._draft_name(entry.path)
+        try:
+            os.symlink(entry.content, draft, dir_fd=parent)
+        except FileExistsError:
+            remove_quietly(parent, draft)
+            os.symlink(entry.content, draft, dir_fd=parent)
         if self._owner is not None:
             os.chown(draft, *self._owner, dir_fd=parent, follow_symlinks=False)
-        self._move(parent, draft, name, entry.path)
+        self._place(parent, draft, entry.path)
 
     def write_file(self, entry: FolderEntry, data: bytes) -> None:
         with self.open_file(entry) as file:
@@ -62,17 +73,13 @@ class CopyWriter:
             file.complete()
 
     def open_file(self, entry: FolderEntry) -> "DraftFile":
-        parent, name = self._open_parent(entry.path)
-        return DraftFile(self, parent, name, entry)
-
-    def remove(self, path: str) -> None:
-        """With everything below. Missing is no error."""
-        parent, name = self._open_parent(path)
-        self._forget_handles(path)
-        _remove_below(parent, name)
+        parent, _ = self._open_parent(entry.path)
+        return DraftFile(self, parent, entry)
 
     def _open_parent(self, path: str) -> tuple[int, str]:
-        folder, _, name = path.rpartition("/")
+        """The folder above, and the name of `path` in it."""
+        folder, _, _ = path.rpartition("/")
+        name = self._find_name(path)
         if not folder:
             return self._root, name
         handle = self._handles.get(folder)
@@ -83,6 +90,12 @@ class CopyWriter:
             handle = self._handles[folder] = os.open(last, _FOLDER, dir_fd=above)
         return handle, name
 
+    def _find_name(self, path: str) -> str:
+        return path.rpartition("/")[2]
+
+    def _draft_name(self, path: str) -> str:
+        return f".freehold-{blake3(f'{self._mark}/{path}'.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
+
     def _forget_handles(self, below: str = "") -> None:
         for path in list(self._handles):
             if not below or path == below or path.startswith(f"{below}/"):
@@ -92,26 +105,25 @@ class CopyWriter:
         if self._owner is not None:
             os.fchown(handle, *self._owner)
 
-    def _move(self, parent: int, draft: str, name: str, path: str) -> None:
-        try:
-            os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
-        except IsADirectoryError:
-            self._forget_handles(path)
-            _remove_below(parent, name)
-            os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
+    def _place(self, parent: int, draft: str, path: str) -> None:
+        """What is complete gets its name."""
+        os.rename(draft, self._find_name(path), src_dir_fd=parent, dst_dir_fd=parent)
 
 
 class DraftFile:
     """A file that gets its name in `complete`. Without it nothing is left."""
 
-    def __init__(self, folder: CopyWriter, parent: int, name: str, entry: FolderEntry) -> None:
+    def __init__(self, folder: CopyWriter, parent: int, entry: FolderEntry) -> None:
         self._folder = folder
         # A handle of its own: the writer may forget the parent while a long file arrives.
-        self._parent = os.open(f"/proc/self/fd/{parent}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._name = name
+        self._parent = os.dup(parent)
         self._entry = entry
-        self._draft = _draft_name()
-        self._handle = os.open(self._draft, _NEW, 0o600, dir_fd=self._parent)
+        self._draft = folder._draft_name(entry.path)
+        try:
+            self._handle = os.open(self._draft, _NEW, 0o600, dir_fd=self._parent)
+        except FileExistsError:
+            remove_quietly(self._parent, self._draft)
+            self._handle = os.open(self._draft, _NEW, 0o600, dir_fd=self._parent)
         self._is_complete = False
 
     def __enter__(self) -> Self:
@@ -131,7 +143,7 @@ class DraftFile:
         self._folder._own(self._handle)
         os.fchmod(self._handle, self._entry.mode)
         os.utime(self._handle, ns=(self._entry.mtime, self._entry.mtime))
-        self._folder._move(self._parent, self._draft, self._name, self._entry.path)
+        self._folder._place(self._parent, self._draft, self._entry.path)
         self._is_complete = True
 
     def close(self) -> None:
@@ -141,16 +153,12 @@ class DraftFile:
         os.close(self._handle)
         self._handle = -1
         if not self._is_complete:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._draft, dir_fd=self._parent)
+            remove_quietly(self._parent, self._draft)
         os.close(self._parent)
 
 
-def _draft_name() -> str:
-    return f".freehold-{secrets.token_hex(6)}"
-
-
-def _remove_below(parent: int, name: str) -> None:
+def remove_quietly(parent: int, name: str) -> None:
+    """With everything below. Missing is no error."""
     try:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -163,7 +171,7 @@ def _remove_below(parent: int, name: str) -> None:
         with os.scandir(handle) as entries:
             names = [entry.name for entry in entries]
         for one in names:
-            _remove_below(handle, one)
+            remove_quietly(handle, one)
     finally:
         os.close(handle)
     os.rmdir(name, dir_fd=parent)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from freehold.errors import FreeholdError
-from freehold.fleet.wire import MAX_LISTING, PIECE, Stream, encode_message, read_error, read_message
+from freehold.fleet.wire import MAX_STATUS, PIECE, Stream, encode_message, read_error, read_message
 
 CONNECT_TIMEOUT = 10.0
 
@@ -42,7 +42,7 @@ async def ask_fleet(path: Path, do: str, **more: Any) -> Any:
     reader, writer = await open_fleet(path)
     try:
         writer.write(encode_message({"do": do, **more}))
-        answer = await read_message(reader, MAX_LISTING)
+        answer = await read_message(reader, MAX_STATUS)
     except (OSError, asyncio.IncompleteReadError):
         raise FreeholdError("fleet.not-running", "The fleet ended before it answered") from None
     finally:

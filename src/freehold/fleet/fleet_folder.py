@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,6 +36,8 @@ class KnownNode:
     ray_fingerprint: str
     labels: dict[str, str] = field(default_factory=dict)
     is_draining: bool = False
+    kind: str = ""
+    """Of a machine that the autoscaler has started: its kind in the manifest."""
 
 
 class FleetFolder:
@@ -42,6 +45,7 @@ class FleetFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._changing = threading.Lock()
         ensure_private_folder(root)
 
     def read_head(self) -> FleetKey:
@@ -76,7 +80,12 @@ class FleetFolder:
             ) from error
         return {node.name: node for node in nodes}
 
-    def write_nodes(self, nodes: dict[str, KnownNode]) -> None:
+    def change_nodes(self, change: Callable[[dict[str, KnownNode]], dict[str, KnownNode]]) -> None:
+        """One change after the other: machines join in threads."""
+        with self._changing:
+            self._write_nodes(change(self.read_nodes()))
+
+    def _write_nodes(self, nodes: dict[str, KnownNode]) -> None:
         body = json.dumps([asdict(node) for node in nodes.values()], indent=1)
         replace_private_file(self.root / "nodes.json", body.encode())
 

@@ -6,7 +6,7 @@ what is no longer what it was is left for the next time.
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,7 +16,7 @@ from blake3 import blake3
 from freehold.errors import FreeholdError
 
 MAX_DEPTH = 100
-"""Deeper folders are left out, and said to be."""
+"""Deeper folders are left out, and are among `skipped`."""
 READ_SIZE = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -44,11 +44,12 @@ class FolderEntry(NamedTuple):
 
 @dataclass
 class FolderState:
-    """`signatures` are remembered so that the next look reads only what has changed."""
+    """`signatures` are remembered so that the next look reads only what has changed. `skipped` is there and cannot be
+    copied, and why."""
 
     entries: dict[str, FolderEntry] = field(default_factory=dict)
     signatures: dict[str, Signature] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -91,16 +92,16 @@ class _FolderScan:
             path = prefix + name
             try:
                 self._take(folder, name, path, depth)
-            except OSError as error:  # gone, or changed its kind just now
+            except OSError as error:  # gone, or changed its kind just now, or may not be read
                 if not isinstance(error, FileNotFoundError):
-                    self._state.skipped.append(f"{path}: {error.strerror}")
+                    self._state.skipped[path] = error.strerror or type(error).__name__
 
     def _take(self, folder: int, name: str, path: str, depth: int) -> None:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         mode = stat.S_IMODE(found.st_mode) & 0o777
         if stat.S_ISDIR(found.st_mode):
             if depth >= MAX_DEPTH:
-                self._state.skipped.append(f"{path}: more than {MAX_DEPTH} folders deep")
+                self._state.skipped[path] = f"more than {MAX_DEPTH} folders deep"
                 return
             self._add(FolderEntry(path, "folder", mode, 0, 0, ""))
             handle = os.open(name, _FOLDER, dir_fd=folder)
@@ -113,7 +114,7 @@ class _FolderScan:
         elif stat.S_ISREG(found.st_mode):
             self._take_file(folder, name, path)
         else:
-            self._state.skipped.append(f"{path}: neither a file nor a folder nor a link")
+            self._state.skipped[path] = "neither a file nor a folder nor a link"
 
     def _take_file(self, folder: int, name: str, path: str) -> None:
         handle = os.open(name, _FILE, dir_fd=folder)
@@ -151,27 +152,56 @@ def _hash_file(handle: int) -> str:
     return found.hexdigest()
 
 
-def encode_entries(entries: Mapping[str, FolderEntry]) -> list[list[object]]:
-    return [list(entry) for entry in entries.values()]
-
-
-def decode_entries(body: object, limits: StateLimits) -> dict[str, FolderEntry]:
-    """Entries that another machine sent. Refuses names that lead elsewhere, and what has no folder above it."""
-    if not isinstance(body, list) or len(body) > limits.entries:
-        raise FreeholdError("fleet.too-big", f"A folder of more than {limits.entries} names was sent")
-    found: dict[str, FolderEntry] = {}
-    size = 0
-    for row in body:
-        entry = _decode_entry(row)
-        parent = entry.path.rpartition("/")[0]
-        above = found.get(parent)
-        if entry.path in found or (parent and (above is None or above.kind != "folder")):
-            raise FreeholdError("fleet.bad-message", f"The name {entry.path[:200]!a} has no folder above it")
-        size += entry.size
-        found[entry.path] = entry
-    if size > limits.size:
-        raise FreeholdError("fleet.too-big", f"Files of {size} bytes were sent, and {limits.size} are allowed")
+def settle_base(
+    base: Mapping[str, FolderEntry],
+    entries: Mapping[str, FolderEntry],
+    skipped: Collection[str],
+    missing: Collection[str],
+    kept: Collection[str] = (),
+) -> dict[str, FolderEntry]:
+    """What both sides have in common after `entries` were taken: all but contents that did not arrive, what is
+    `skipped`, and names that were `kept` as they were in `base`."""
+    found = {
+        path: entry
+        for path, entry in entries.items()
+        if (entry.kind != "file" or entry.content not in missing) and not is_skipped(path, kept)
+    }
+    for path, entry in base.items():
+        if path not in found and (path in entries or path in kept or is_skipped(path, skipped)):
+            found[path] = entry
     return found
+
+
+def is_skipped(path: str, skipped: Collection[str]) -> bool:
+    """Whether it, or a folder above it, cannot be copied."""
+    while skipped and path:
+        if path in skipped:
+            return True
+        path = path.rpartition("/")[0]
+    return False
+
+
+class SentEntries:
+    """Entries that another machine sends. Refuses names that lead elsewhere, and what has no folder above it."""
+
+    def __init__(self, limits: StateLimits) -> None:
+        self._limits = limits
+        self._size = 0
+        self.entries: dict[str, FolderEntry] = {}
+
+    def add(self, rows: Iterable[object]) -> None:
+        for row in rows:
+            entry = _decode_entry(row)
+            parent = entry.path.rpartition("/")[0]
+            above = self.entries.get(parent)
+            if entry.path in self.entries or (parent and (above is None or above.kind != "folder")):
+                raise FreeholdError("fleet.bad-message", f"The name {entry.path[:200]!a} has no folder above it")
+            self._size += entry.size
+            self.entries[entry.path] = entry
+        if self._size > self._limits.size:
+            raise FreeholdError(
+                "fleet.too-big", f"Files of {self._size} bytes were sent, and {self._limits.size} are allowed"
+            )
 
 
 def _decode_entry(row: object) -> FolderEntry:
@@ -187,4 +217,8 @@ def _decode_entry(row: object) -> FolderEntry:
         raise FreeholdError("fleet.bad-message", f"The name {path[:200]!a} leads out of the folder")
     if kind == "link" and (not content or "\0" in content):
         raise FreeholdError("fleet.bad-message", f"The link {path[:200]!a} leads nowhere")
+    try:
+        os.fsencode(path), os.fsencode(content)
+    except UnicodeEncodeError:
+        raise FreeholdError("fleet.bad-message", f"The name {path[:200]!a} cannot be a name") from None
     return FolderEntry(path, kind, mode, mtime, size, content)

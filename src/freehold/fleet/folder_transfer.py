@@ -4,8 +4,9 @@ import asyncio
 import os
 import stat
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from blake3 import blake3
 
@@ -13,13 +14,14 @@ from freehold.errors import FreeholdError
 from freehold.fleet.content_cache import MAX_CONTENT, ContentCache
 from freehold.fleet.copy_writer import CopyWriter, DraftFile
 from freehold.fleet.folder_state import FolderEntry
-from freehold.fleet.wire import encode_message, read_value
+from freehold.fleet.wire import encode_message, read_list
 
 BATCH = MAX_CONTENT
 _LENGTH = struct.Struct("!Q")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 MORE, LAST, GONE = 0, 1, 2
+T = TypeVar("T")
 
 Piece = tuple[int, int, bytes]
 """Which of the wanted files, whether it goes on, and bytes."""
@@ -40,13 +42,22 @@ async def send_contents(writer: asyncio.StreamWriter, root: Path, wanted: Sequen
 
 async def receive_contents(reader: asyncio.StreamReader, wanted: Sequence[FolderEntry], sink: "ContentSink") -> None:
     """Until the other side has sent all."""
-    while listing := await read_value(reader):
+    while listing := await read_list(reader):
         sizes = _check_listing(listing, len(wanted))
         total = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
         if total != sum(size for _, _, size in sizes) or total > 2 * BATCH:
             raise FreeholdError("fleet.bad-message", "The contents of files are not as long as was said")
         body = await reader.readexactly(total)
-        await asyncio.to_thread(sink.take, wanted, sizes, body)
+        await finish_thread(sink.take, wanted, sizes, body)
+
+
+async def finish_thread(work: Callable[..., T], *words: Any) -> T:
+    """In a thread. Who is cancelled meanwhile waits for its end: it uses handles that are closed afterwards."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *words))
+    try:
+        return await asyncio.shield(working)
+    finally:
+        await asyncio.wait({working})
 
 
 class ContentSink:
@@ -64,6 +75,8 @@ class ContentSink:
         self._draft: DraftFile | None = None
         self._hash = blake3()
         self._left = 0
+        self._next = 0
+        self._is_partial = False
         self.missing: set[str] = set()
         """Contents that could not be had."""
 
@@ -76,6 +89,10 @@ class ContentSink:
     def take(self, wanted: Sequence[FolderEntry], sizes: Sequence[tuple[int, int, int]], body: bytes) -> None:
         at = 0
         for number, state, size in sizes:
+            if number < self._next or (self._is_partial and number != self._next):
+                raise FreeholdError("fleet.bad-message", "The contents of files are not in the order of their list")
+            self._is_partial = state == MORE
+            self._next = number if self._is_partial else number + 1
             self._take_piece(wanted[number], state, body[at : at + size])
             at += size
 
@@ -98,12 +115,14 @@ class ContentSink:
             self._finish_long(entry)
 
     def _place(self, entry: FolderEntry, data: bytes) -> None:
-        if blake3(data).hexdigest() != entry.content:
+        places = self._places[entry.content]
+        is_as_long = all(place.size == len(data) for place in places)  # the limit counts what was said
+        if not is_as_long or blake3(data).hexdigest() != entry.content:
             self.missing.add(entry.content)
             return
         if self._cache is not None:
             self._cache.add(entry.content, data)
-        for place in self._places[entry.content]:
+        for place in places:
             self._writer.write_file(place, data)
 
     def _finish_long(self, entry: FolderEntry) -> None:
@@ -126,9 +145,9 @@ def list_wanted(entries: Sequence[FolderEntry]) -> tuple[list[FolderEntry], dict
     return wanted, places
 
 
-def _check_listing(listing: object, count: int) -> list[tuple[int, int, int]]:
+def _check_listing(listing: list[object], count: int) -> list[tuple[int, int, int]]:
     found: list[tuple[int, int, int]] = []
-    for row in listing if isinstance(listing, list) else [None]:
+    for row in listing:
         if not isinstance(row, list) or len(row) != 3 or not all(isinstance(one, int) for one in row):
             raise FreeholdError("fleet.bad-message", "A list of contents is not valid")
         number, state, size = row

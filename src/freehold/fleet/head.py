@@ -9,17 +9,30 @@ import contextlib
 import logging
 import secrets
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 from freehold.errors import FreeholdError
 from freehold.fleet.certificates import FleetKey, pinned_context
 from freehold.fleet.computer_lease import LOST, ComputerLease, LeaseOrder
+from freehold.fleet.early_connection import EarlyConnection
 from freehold.fleet.fleet_folder import KnownNode
-from freehold.fleet.node_link import NodeAddress, NodeLink, Notice
+from freehold.fleet.node_link import NodeAddress, NodeLink
+from freehold.fleet.node_messages import (
+    ComputerEnded,
+    ComputerEvent,
+    ComputerWords,
+    NodeNotice,
+    PreparedRoom,
+    StartedThere,
+    StoppedThere,
+)
 from freehold.fleet.placer import RayPlacer, RoomRequest
-from freehold.fleet.room_queue import RoomQueue, RoomWish
+from freehold.fleet.room_queue import RoomQueue, RoomWish, can_hold
 from freehold.fleet.shown_parts import ShownParts
+from freehold.fleet.spare_rooms import SpareRooms
+from freehold.fleet.start_attempts import StartAttempts
 from freehold.strict_json import encode
 
 ADOPT_SECONDS = 20.0
@@ -44,7 +57,10 @@ class FleetHead:
         self.placer: RayPlacer | None = None
         self._ray = ""
         self.leases: dict[str, ComputerLease] = {}
-        self.queue = RoomQueue(self._ask_placer, self._withdraw, quota, self.list_blocked)
+        self._rooms = SpareRooms(
+            lambda: self.placer, self._take_room, lambda: {name: node.labels for name, node in self.known.items()}
+        )
+        self.queue = RoomQueue(self._rooms.ask, self._withdraw, quota, self.list_blocked)
 
     async def run(self, placer: RayPlacer) -> None:
         """Until cancelled. Computers stay on their nodes: the next head may find them again."""
@@ -93,6 +109,7 @@ class FleetHead:
     def tell_ray(self, session: str) -> None:
         """Ray was started again here: nodes need not wait for the old one, which they would do for a minute."""
         self._ray = session
+        self._rooms.forget_ray()
         for link, _ in self._links.values():
             if link.is_connected:
                 self._group.create_task(self._tell_ray(link))
@@ -111,7 +128,7 @@ class FleetHead:
         if name in self._links:
             self._links.pop(name)[1].cancel()
 
-    def _take_found(self, name: str, computers: list[str], ended: dict[str, int]) -> None:
+    def _take_found(self, name: str, computers: Collection[str], ended: Mapping[str, int]) -> None:
         for lease in list(self.leases.values()):
             if lease.node is not None and lease.node.address.name == name and lease.state == "running":
                 if lease.id not in computers:
@@ -135,15 +152,20 @@ class FleetHead:
                 with contextlib.suppress(FreeholdError):
                     await link.ask("stop", id, grace=0)
 
-    def _take_notice(self, name: str, notice: Notice) -> None:
-        lease = self.leases.get(str(notice.get("computer")))
+    def _take_notice(self, name: str, notice: NodeNotice) -> None:
+        lease = self.leases.get(notice.computer)
         if lease is None or lease.node is None or lease.node.address.name != name:
             return
-        if notice["notice"] == "ended":
-            if lease.state == "running":
-                self._end(lease, int(notice["code"]))
-        else:
-            lease.tell(notice)
+        match notice:
+            case ComputerEnded(code=code):
+                if lease.state == "running":
+                    self._end(lease, code)
+            case ComputerWords(words=words):
+                lease.tell({"notice": "words", "words": words})
+            case ComputerEvent(event=event):
+                lease.tell({"notice": "event", "event": encode(event)})
+            case other:
+                assert_never(other)
 
     def _lose_node(self, name: str) -> None:
         for lease in list(self.leases.values()):
@@ -154,30 +176,51 @@ class FleetHead:
     # Computers
 
     async def start(self, order: LeaseOrder, lease: ComputerLease) -> dict[str, Any]:
-        """Until it runs. A node that is lost meanwhile is left for another one."""
+        """Until it runs. A node that is lost meanwhile, or cannot start it, is left for another one."""
         self.leases[lease.id] = lease
+        attempts = StartAttempts()
         try:
             while True:
-                node = await self._find_room(lease)
-                try:
-                    return await self._start_on(node, lease)
-                except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-                    _log.warning("A computer could not be started on %s: %s", node.address.name, error)
-                except FreeholdError as error:
-                    if error.code not in ("fleet.lost", "fleet.cut-short"):
-                        raise
-                await self._remove_there(node, lease)
-                self.queue.free(lease.id)
-                lease.state, lease.node = "waiting", None
+                node = await self._find_room(lease, attempts.avoided)
+                found = await self._try_on(node, lease)
+                if not isinstance(found, FreeholdError):
+                    return found
+                attempts.note(found, node.address.name, is_lost=not node.is_connected)
+                await self._leave(node, lease)
+                if not self._has_another(lease.order.room, attempts.avoided):
+                    attempts.avoided.clear()
+                _log.warning("A computer is tried again: %s", found.message)
+                await asyncio.sleep(attempts.pause)
         except BaseException:
-            if lease.node is not None:
-                self._group.create_task(self._remove_there(lease.node, lease))
-            self.forget(lease)
+            self._give_away(lease, is_left=lease.node is not None)
             raise
 
-    async def _find_room(self, lease: ComputerLease) -> NodeLink:
+    async def _try_on(self, node: NodeLink, lease: ComputerLease) -> dict[str, Any] | FreeholdError:
+        try:
+            return await self._start_on(node, lease)
+        except FreeholdError as error:
+            return error
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            why = f"It could not be started on {node.address.name}: {_explain(error)}"
+            return FreeholdError("fleet.failed", why, hint="The log of the node may say more")
+
+    async def _leave(self, node: NodeLink, lease: ComputerLease) -> None:
+        """Nothing of it stays on a node that did not start it."""
+        if lease.early is not None:
+            lease.early.close()
+        await self._remove_there(node, lease)
+        self.queue.free(lease.id)
+        lease.state, lease.node = "waiting", None
+
+    def _has_another(self, room: RoomRequest, avoided: set[str]) -> bool:
+        """Whether a node that is not avoided could hold it."""
+        rooms = self.placer.nodes if self.placer is not None else {}
+        names = {name: self.known[name].labels for name in self.known.keys() - avoided if not self.explain_block(name)}
+        return can_hold(room, rooms, names)
+
+    async def _find_room(self, lease: ComputerLease, avoided: Collection[str] = ()) -> NodeLink:
         order = lease.order
-        self.queue.add(lease.id, order.room, order.priority, order.who, time.time())
+        self.queue.add(lease.id, order.room, order.priority, order.who, time.time(), avoided)
         while True:
             name = await lease.placed.get()
             link = self.find_link(name)
@@ -190,15 +233,22 @@ class FleetHead:
         order = lease.order
         lease.state, lease.node = "copying", node
         parts = order.spec.shown
-        prepared = await node.ask("prepare", lease.id, spec=encode(order.spec))
-        await self._shown.send(node, order.shown, parts, list(prepared["missing"]))
-        await lease.fill(node)
+        states = await lease.read_folders()
+        prepare: dict[str, Any] = {"do": "prepare", "spec": encode(order.spec)}
+        if not parts and not any(state.entries for state in states.values()):
+            starting = {**prepare, "start": True}  # nothing is sent between the two: one round trip
+        else:
+            prepared = await node.ask_for(PreparedRoom, **prepare, computer=lease.id)
+            await self._shown.send(node, order.shown, parts, prepared.missing)
+            await lease.fill(node, states)
+            starting = {"do": "start"}
         lease.state = "starting"
-        found = await node.ask("start", lease.id)
-        lease.pid = found["pid"]
+        lease.early = EarlyConnection(node)
+        found = await node.ask_for(StartedThere, **starting, computer=lease.id)
+        lease.pid = found.pid
         await lease.serve()
         lease.state, lease.saved_at = "running", asyncio.get_running_loop().time()
-        return {"id": lease.id, "node": node.address.name, "isolation": found["isolation"], "pid": lease.pid}
+        return {"id": lease.id, "node": node.address.name, "isolation": encode(found.isolation), "pid": lease.pid}
 
     async def _remove_there(self, node: NodeLink, lease: ComputerLease) -> None:
         with contextlib.suppress(FreeholdError, TimeoutError):
@@ -218,7 +268,7 @@ class FleetHead:
         lease.node, lease.state, lease.is_found_again = link, "running", True
         self.leases[lease.id] = lease
         self.queue.hold(lease.id, lease.order.who)
-        self._ask_placer(lease.id, replace(lease.order.room, on=name))
+        self._rooms.ask(lease.id, replace(lease.order.room, on=name))
         await lease.serve()
 
     async def stop(self, lease: ComputerLease, grace: float) -> int:
@@ -226,24 +276,35 @@ class FleetHead:
         node = lease.get_node()
         if lease.state != "running":
             return LOST
-        lease.state, why = "ended", ""
+        lease.state, why, is_removed = "ended", "", False
         try:
-            found = await node.ask("stop", lease.id, grace=grace, keep=grace > 0)
-            code = int(found["code"])
+            code = (await node.ask_for(StoppedThere, "stop", lease.id, grace=grace, keep=grace > 0)).code
             if grace > 0:
                 await lease.take()
                 await node.ask("remove", lease.id)
+            is_removed = True
         except (OSError, TimeoutError, FreeholdError, asyncio.IncompleteReadError) as error:
             _log.warning("A computer on %s ended without its last files: %s", node.address.name, error)
-            code, why = LOST, f"The node {node.address.name} is lost"
-        self._end(lease, code, why)
+            is_lost = not node.is_connected or getattr(error, "code", "") == "fleet.lost"
+            why = (
+                f"The node {node.address.name} is lost"
+                if is_lost
+                else f"Its last files did not come back: {_explain(error)}"
+            )
+            code = LOST
+        self._end(lease, code, why, is_removed=is_removed)
         return code
 
     def make_lease(self, order: LeaseOrder, listener: Any) -> ComputerLease:
         return ComputerLease(secrets.token_hex(16), order, listener)
 
     async def describe_shown(self, order: LeaseOrder, targets: list[str]) -> LeaseOrder:
-        parts = await self._shown.describe(order.shown, targets)
+        try:
+            parts = await self._shown.describe(order.shown, targets)
+        except OSError as error:
+            raise FreeholdError(
+                "computer.mount-missing", f"{error.filename} cannot be read: {error.strerror}"
+            ) from error
         return replace(order, spec=replace(order.spec, shown=parts))
 
     async def abandon(self, lease: ComputerLease) -> None:
@@ -258,12 +319,32 @@ class FleetHead:
         if self.leases.pop(lease.id, None) is not None:
             self.queue.free(lease.id)
 
-    def _end(self, lease: ComputerLease, code: int, why: str = "") -> None:
+    def _end(self, lease: ComputerLease, code: int, why: str = "", *, is_removed: bool = False) -> None:
+        """`why` it was lost, if it was. `is_removed`: nothing of it is left on its node."""
         lease.tell({"notice": "ended", "code": code, "why": why})
         node = lease.node
-        self.forget(lease)
-        if node is not None and node.is_connected:
+        is_left = node is not None and node.is_connected and not is_removed
+        self._give_away(lease, is_left=is_left, is_spare=not why)
+
+    def _give_away(self, lease: ComputerLease, *, is_left: bool, is_spare: bool = False) -> None:
+        """Its room, and what is left of it on its node. A card is free there first: the next one gets it at once."""
+        node = lease.node if is_left else None
+        if node is not None and lease.order.room.gpus:
+            lease.close()
+            self._group.create_task(self._remove_and_free(node, lease, is_spare))
+            return
+        self._free(lease, is_spare)
+        if node is not None:
             self._group.create_task(self._remove_there(node, lease))
+
+    async def _remove_and_free(self, node: NodeLink, lease: ComputerLease, is_spare: bool) -> None:
+        await self._remove_there(node, lease)
+        self._free(lease, is_spare)
+
+    def _free(self, lease: ComputerLease, is_spare: bool) -> None:
+        if is_spare and not self.queue:
+            self._rooms.spare(lease.id)
+        self.forget(lease)
 
     async def _save_all(self) -> None:
         """At intervals: a node that is lost costs what was done since. One that is silent delays nobody else."""
@@ -285,16 +366,22 @@ class FleetHead:
     # Room
 
     def take_placed(self, id: str, name: str) -> None:
+        """Ray has found room."""
+        self._rooms.take_placed(id, name)
+        self._take_room(id, name)
+
+    def _take_room(self, id: str, name: str) -> None:
         lease = self.leases.get(id)
         if lease is not None and lease.state == "waiting" and not lease.placed.full():
             lease.placed.put_nowait(name)
 
     def reserve_again(self, name: str) -> None:
         """Ray was started again on a node: what it had reserved there it may have moved to another one."""
+        self._rooms.leave_node(name)
         for lease in self.leases.values():
             if lease.node is not None and lease.node.address.name == name and lease.state == "running":
                 self._withdraw(lease.id)
-                self._ask_placer(lease.id, replace(lease.order.room, on=name))
+                self._rooms.ask(lease.id, replace(lease.order.room, on=name))
         self.queue.ask_again()
 
     def list_reservations(self) -> dict[str, RoomRequest]:
@@ -322,13 +409,12 @@ class FleetHead:
         lease = self.leases.get(id)
         return lease.order.spec.hostname if lease is not None else ""
 
-    def _ask_placer(self, id: str, request: RoomRequest) -> None:
-        if self.placer is not None:
-            self.placer.place(id, request)
-
     def _withdraw(self, id: str) -> None:
-        if self.placer is not None:
-            self.placer.release(id)
+        """Also the room that Ray has named, and nobody has taken yet."""
+        lease = self.leases.get(id)
+        while lease is not None and not lease.placed.empty():
+            lease.placed.get_nowait()
+        self._rooms.release(id)
 
     async def _tell_reasons(self) -> None:
         """Who waits is told why, when it waits longer than a moment."""
@@ -342,3 +428,9 @@ class FleetHead:
                 if lease is not None and told.get(wish.id) != why:
                     lease.tell({"waiting": why})
             told = now
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, asyncio.IncompleteReadError | TimeoutError):
+        return "the node has ended the connection, or is silent"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -2,25 +2,39 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from freehold.errors import FreeholdError
 from freehold.fleet.computer_lease import ComputerLease
-from freehold.fleet.fleet_folder import FleetFolder
+from freehold.fleet.fleet_folder import FleetFolder, KnownNode
 from freehold.fleet.head import FleetHead
 from freehold.fleet.join_door import JoinDoor
+from freehold.fleet.machine_store import StartedMachine
 from freehold.fleet.placer import NodeRoom
-from freehold.fleet.status import ComputerRow, FleetStatus, NodeRow, WaitRow
+from freehold.fleet.status import ComputerRow, FleetStatus, MachineRow, NodeRow, WaitRow
 from freehold.strict_json import encode
 
 ESCAPES_TIMEOUT = 180.0
 
 
+class StartedMachines(Protocol):
+    """What the autoscaler has started, and why it cannot start more."""
+
+    @property
+    def machines(self) -> Mapping[str, StartedMachine]: ...
+
+    @property
+    def trouble(self) -> str: ...
+
+
 class HeadCommands:
-    def __init__(self, head: FleetHead, folder: FleetFolder, door: JoinDoor) -> None:
+    def __init__(
+        self, head: FleetHead, folder: FleetFolder, door: JoinDoor, machines: StartedMachines | None = None
+    ) -> None:
         self._head = head
+        self._machines = machines
         self._folder = folder
         self._door = door
 
@@ -35,18 +49,14 @@ class HeadCommands:
 
     async def _status(self, message: dict[str, Any]) -> Any:
         most = message.get("most")
-        return encode(describe_fleet(self._head, most if isinstance(most, int) else None))
+        return encode(describe_fleet(self._head, most if isinstance(most, int) else None, self._machines))
 
     async def _make_code(self, _: dict[str, Any]) -> Any:
         return {"code": self._door.make_code()}
 
     async def _drain(self, message: dict[str, Any]) -> Any:
         name = self._check_node(message)
-        is_draining = message.get("off") is not True
-        nodes = self._folder.read_nodes()
-        nodes[name] = replace(nodes[name], is_draining=is_draining)
-        await asyncio.to_thread(self._folder.write_nodes, nodes)
-        self._head.set_draining(name, is_draining)
+        await drain_node(self._head, self._folder, name, message.get("off") is not True)
         return {"computers": len(self._head.list_computers(name))}
 
     async def _remove(self, message: dict[str, Any]) -> Any:
@@ -59,10 +69,7 @@ class HeadCommands:
                 f"{len(busy)} computers are on {name}",
                 hint=f"First: freehold fleet drain {name}; or lose their work with --lose",
             )
-        nodes = self._folder.read_nodes()
-        nodes.pop(name, None)
-        await asyncio.to_thread(self._folder.write_nodes, nodes)
-        self._head.remove_node(name)
+        await remove_node(self._head, self._folder, name)
         return {"computers": len(busy)}
 
     async def _try_escapes(self, message: dict[str, Any]) -> Any:
@@ -71,8 +78,12 @@ class HeadCommands:
         link = self._head.find_link(name)
         if link is None or not link.is_connected:
             raise FreeholdError("fleet.unreachable", f"The node {name} is not connected")
-        async with asyncio.timeout(ESCAPES_TIMEOUT):
-            return await link.ask("escapes", quick=message.get("quick") is True)
+        try:
+            async with asyncio.timeout(ESCAPES_TIMEOUT):
+                return await link.ask("escapes", quick=message.get("quick") is True)
+        except TimeoutError:
+            why = f"The node {name} did not end its attempts within {ESCAPES_TIMEOUT:g} s"
+            raise FreeholdError("fleet.failed", why, hint="It may be busy: try it again, or with --quick") from None
 
     def _check_node(self, message: dict[str, Any]) -> str:
         name = str(message.get("node"))
@@ -82,7 +93,26 @@ class HeadCommands:
         return name
 
 
-def describe_fleet(head: FleetHead, most: int | None = None) -> FleetStatus:
+async def drain_node(head: FleetHead, folder: FleetFolder, name: str, is_draining: bool) -> None:
+    """A node that is not known is left alone."""
+
+    def change(nodes: dict[str, KnownNode]) -> dict[str, KnownNode]:
+        return nodes if name not in nodes else {**nodes, name: replace(nodes[name], is_draining=is_draining)}
+
+    if name in head.known:
+        head.set_draining(name, is_draining)  # at once: while it is written none is placed there
+    await asyncio.to_thread(folder.change_nodes, change)
+
+
+async def remove_node(head: FleetHead, folder: FleetFolder, name: str) -> None:
+    """Idempotent."""
+    await asyncio.to_thread(
+        folder.change_nodes, lambda nodes: {other: node for other, node in nodes.items() if other != name}
+    )
+    head.remove_node(name)
+
+
+def describe_fleet(head: FleetHead, most: int | None = None, machines: StartedMachines | None = None) -> FleetStatus:
     """`most` rows of computers, and of those that wait. Each node is listed always."""
     placer = head.placer
     placed = [lease for lease in head.leases.values() if lease.state != "waiting"]
@@ -100,6 +130,10 @@ def describe_fleet(head: FleetHead, most: int | None = None) -> FleetStatus:
         waiting=tuple(waits),
         computer_count=len(placed),
         waiting_count=len(head.queue),
+        machines=()
+        if machines is None
+        else tuple(MachineRow(one.name, one.kind, one.state, one.trouble) for one in machines.machines.values()),
+        trouble="" if machines is None else machines.trouble,
     )
 
 

@@ -16,6 +16,7 @@ def make_probe(services: Services) -> Probe:
         if program is not None:
             return program
         # What follows takes 10 MB, and most have no fleet.
+        from freehold.agents.visible_text import make_visible
         from freehold.fleet.fleet_client import ask_fleet
         from freehold.fleet.place import SOCKET
         from freehold.fleet.status import FleetStatus
@@ -28,6 +29,9 @@ def make_probe(services: Services) -> Probe:
             return ProbeResult("degraded", "Ray is starting")
         away = [f"{node.name}: {node.trouble}" for node in status.nodes if node.state == "away"]
         waits = [f"{status.waiting_count} computers wait: {status.waiting[0].reason}"] if status.waiting else []
-        return ProbeResult("degraded", "; ".join([*waits, *away])) if away or waits else None
+        stuck = [f"No machine can be started: {status.trouble}"] if status.trouble else []
+        stuck += [f"{one.name} is not ended: {one.trouble}" for one in status.machines if one.trouble]
+        troubles = [*waits, *away, *stuck]
+        return ProbeResult("degraded", make_visible("; ".join(troubles), lines=False)) if troubles else None
 
     return probe

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,18 @@ from freehold.computer.library.launch import launch
 from freehold.computer.library.removal import remove_tree
 from freehold.errors import FreeholdError
 from freehold.fleet.content_cache import ContentCache
-from freehold.fleet.folder_copy import receive_folder, send_changes
-from freehold.fleet.folder_state import FolderState
+from freehold.fleet.folder_copy import SentState, receive_folder, send_changes
 from freehold.fleet.node_cards import NodeCards
+from freehold.fleet.relay import relay
 from freehold.fleet.remote_spec import HOME_PART, WORKSPACE_PART, RemoteSpec, build_spec, decode_reported
 from freehold.fleet.shown_folders import ShownFolders
-from freehold.fleet.wire import PIECE, Stream, describe_error, encode_message, read_message, relay
+from freehold.fleet.wire import PIECE, Stream, abort_stream, describe_error, encode_message, read_message
 from freehold.home import Home
 
 KEEP_SECONDS = 60.0
 SILENCE_SECONDS = 10.0
 """A head that sends nothing for so long is gone, whatever the network says: it sends something every second."""
+LINGER_SECONDS = 5.0
 WORDS_PAUSE = 0.5
 _ID = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -38,7 +39,7 @@ _log = logging.getLogger("freehold.fleet")
 
 @dataclass
 class HostedComputer:
-    """`states` is what each folder was when it was last taken, so that only changes are read again."""
+    """`sent` is what the head knows of each folder, so that only changes are read and taken again."""
 
     folder: Path
     spec: RemoteSpec
@@ -46,7 +47,7 @@ class HostedComputer:
     launching: "asyncio.Future[Machine] | None" = None
     words: str = ""
     ended: int | None = None
-    states: dict[str, FolderState] = field(default_factory=dict)
+    sent: dict[str, SentState] = field(default_factory=lambda: {WORKSPACE_PART: SentState(), HOME_PART: SentState()})
     taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     holds: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
@@ -61,11 +62,14 @@ class NodeHost:
         versions: dict[str, str],
         follow_ray: Callable[[str], None],
         cards: NodeCards,
+        leave: Callable[[], None],
     ) -> None:
-        """`follow_ray` gets the name of the Ray that the head has, each time that it may be another one."""
+        """`follow_ray` gets the name of the Ray that the head has, each time that it may be another one. `leave` ends
+        the program of the node: the head lets this machine go."""
         self._folder = folder
         self._follow_ray = follow_ray
         self._cards = cards
+        self._leave = leave
         self._cache = cache
         self._versions = versions
         self._shown = ShownFolders(folder / "shown", cache)
@@ -86,9 +90,7 @@ class NodeHost:
                     self._report_words()
                     await self._end_forgotten()
             finally:
-                for id in list(self._computers):
-                    with contextlib.suppress(FreeholdError):
-                        await asyncio.shield(self._stop(id, 0))
+                await asyncio.shield(self._stop_all())
                 if self._control is not None:
                     self._control.transport.abort()
 
@@ -103,9 +105,9 @@ class NodeHost:
         except FreeholdError as error:
             with contextlib.suppress(OSError):
                 writer.write(encode_message({"error": describe_error(error)}))
-                await writer.drain()
+                await _linger(reader)
         finally:
-            writer.transport.abort()
+            abort_stream(writer)
 
     async def _serve(self, opening: dict[str, Any], stream: Stream) -> None:
         kind = opening.get("open")
@@ -115,19 +117,20 @@ class NodeHost:
             path = str(self._find(opening.get("computer")).folder / "link")
             await relay(stream, await asyncio.open_unix_connection(path, limit=PIECE))
         elif kind == "fill":
-            computer = self._find(opening.get("computer"))
-            await receive_folder(stream, computer.folder / _read_part(opening), computer.spec.state_limits, self._cache)
+            computer, part = self._find(opening.get("computer")), _read_part(opening)
+            with _said_why():
+                found = await receive_folder(stream, computer.folder / part, computer.spec.state_limits, self._cache)
+            computer.sent[part].settled = found
             await _say_done(stream[1])
         elif kind == "show":
-            await self._receive_shown(opening.get("digest"), stream)
+            with _said_why():
+                await self._receive_shown(opening.get("digest"), stream)
         elif kind == "take":
-            computer = self._find(opening.get("computer"))
-            part = _read_part(opening)
+            computer, part = self._find(opening.get("computer")), _read_part(opening)
+            wants_base = opening.get("base") is True
             async with computer.taking:
-                before = computer.states.get(part)
-                limits = computer.spec.state_limits
-                computer.states[part] = await send_changes(stream, computer.folder / part, before, limits)
-                await stream[0].read(1)
+                folder, limits = computer.folder / part, computer.spec.state_limits
+                await send_changes(stream, folder, computer.sent[part], limits, is_base_wanted=wants_base)
         else:
             raise FreeholdError("fleet.bad-message", "The connection does not say what it is for")
 
@@ -175,9 +178,14 @@ class NodeHost:
     async def _obey(self, message: dict[str, Any]) -> Any:
         do, id = message.get("do"), message.get("computer")
         if do == "prepare":
-            return await self._prepare(id, decode_reported(RemoteSpec, message.get("spec")))
+            prepared = await self._prepare(id, decode_reported(RemoteSpec, message.get("spec")))
+            if message.get("start") is not True:
+                return prepared
+            do = "start"  # nothing is sent before
         if do == "ray":
             return self._follow_ray(str(message.get("session")))
+        if do == "leave":
+            return self._leave()
         if do == "escapes":
             return await _try_escapes(self._folder, message.get("quick") is True)
         computer = self._find(id)
@@ -206,9 +214,12 @@ class NodeHost:
         return computer
 
     async def _prepare(self, id: object, spec: RemoteSpec) -> dict[str, Any]:
-        """Room for its folders. Says which of the read-only folders must be sent."""
-        if not isinstance(id, str) or not _ID.fullmatch(id) or id in self._computers:
+        """Room for its folders. Says which of the read-only folders must be sent. A start that the head could not see
+        the end of is made anew."""
+        if not isinstance(id, str) or not _ID.fullmatch(id):
             raise FreeholdError("fleet.bad-message", "The id of the computer is not valid")
+        if id in self._computers:
+            await self._remove(id)
         folder = self._root / id[:16]
         for part in (WORKSPACE_PART, HOME_PART):
             (folder / part).mkdir(parents=True, mode=0o700)
@@ -278,9 +289,16 @@ class NodeHost:
         since = self._is_missed_since
         if since is None or asyncio.get_running_loop().time() - since < KEEP_SECONDS:
             return
-        for id in list(self._computers):
-            _log.warning("The head is silent: a computer is ended")
-            await self._stop(id, 0)
+        if self._computers:
+            _log.warning("The head is silent: %d computers are ended", len(self._computers))
+            await self._stop_all()
+
+    async def _stop_all(self) -> None:
+        async def stop(id: str) -> None:
+            with contextlib.suppress(FreeholdError):  # it has just ended
+                await self._stop(id, 0)
+
+        await asyncio.gather(*map(stop, list(self._computers)))
 
 
 async def _try_escapes(folder: Path, quick: bool) -> dict[str, Any]:
@@ -310,6 +328,25 @@ async def _end_launch(computer: HostedComputer) -> None:
         await asyncio.wait({launching})
     if launching is not None and not launching.cancelled() and launching.exception() is None:
         computer.machine = launching.result()
+
+
+async def _linger(reader: asyncio.StreamReader) -> None:
+    """Until the head has read what was said: to end at once would take it back, while the head is still sending."""
+    async with asyncio.timeout(LINGER_SECONDS):
+        while await reader.read(PIECE):
+            pass
+
+
+@contextlib.contextmanager
+def _said_why() -> Iterator[None]:
+    """A disk that is full is told to the head. A connection that has ended cannot be."""
+    try:
+        yield
+    except (ConnectionError, TimeoutError):
+        raise
+    except OSError as error:
+        why = f"The node cannot write a folder: {error.strerror or type(error).__name__}"
+        raise FreeholdError("fleet.failed", why, hint="Make room on the disk of the node") from error
 
 
 async def _say_done(writer: asyncio.StreamWriter) -> None:

@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any
 
@@ -15,7 +15,7 @@ from freehold.errors import FreeholdError
 from freehold.fleet.certificates import fingerprint, open_context, sign_request
 from freehold.fleet.fleet_folder import FleetFolder, KnownNode
 from freehold.fleet.join_code import LIFETIME, JoinCode
-from freehold.fleet.place import check_labels
+from freehold.fleet.labels import check_labels
 from freehold.fleet.versions import find_skew
 from freehold.fleet.wire import Stream, describe_error, encode_message, read_message
 from freehold.strict_json import WrongShape, decode
@@ -49,6 +49,18 @@ class JoinAnswer:
     ray_token: str
     ray_authority: str
     ray_certificate: str
+    name: str
+    labels: dict[str, str]
+    kind: str
+
+
+@dataclass(frozen=True)
+class JoinGrant:
+    """What the head has decided about the machine that joins with a code: its name, its kind, and labels."""
+
+    name: str
+    kind: str
+    labels: dict[str, str]
 
 
 class JoinDoor:
@@ -62,24 +74,30 @@ class JoinDoor:
         self._port = port
         self._ray_port = ray_port
         self._on_joined = on_joined
-        self._codes: dict[str, float] = {}
+        self._codes: dict[str, tuple[float, JoinGrant | None]] = {}
         self._places = asyncio.Semaphore(MAX_CONNECTIONS)
         self._own = folder.read_head()
 
-    def make_code(self) -> str:
+    def make_code(self, grant: JoinGrant | None = None) -> str:
         now = time.monotonic()
-        self._codes = {secret: until for secret, until in self._codes.items() if until > now}
+        self._codes = {secret: made for secret, made in self._codes.items() if made[0] > now}
         if len(self._codes) >= MAX_CODES:
             raise FreeholdError("fleet.too-many", f"{MAX_CODES} codes wait already", hint="They end after 15 minutes")
         secret = secrets.token_hex(16)
-        self._codes[secret] = now + LIFETIME
+        self._codes[secret] = now + LIFETIME, grant
         return str(JoinCode(self._address, self._port, fingerprint(self._own.certificate), secret))
+
+    def revoke_codes(self, name: str) -> None:
+        """Those of a machine that the head has named."""
+        self._codes = {secret: made for secret, made in self._codes.items() if made[1] is None or made[1].name != name}
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
         context = open_context(self._own, server=True)
         try:
-            server = await asyncio.start_server(self._accept, self._address, self._port, ssl=context)
+            server = await asyncio.start_server(
+                self._accept, self._address, self._port, ssl=context, ssl_handshake_timeout=REPLY_TIMEOUT
+            )
         except OSError as error:
             raise FreeholdError(
                 "fleet.port-in-use",
@@ -116,8 +134,10 @@ class JoinDoor:
         await stream[0].read(1)
 
     def _admit(self, request: JoinRequest) -> JoinAnswer:
-        found = next((one for one in self._codes if hmac.compare_digest(one, request.secret)), None)
-        if found is None or self._codes[found] < time.monotonic():
+        codes = dict(self._codes)  # others are made and revoked meanwhile, in another thread
+        said = request.secret.encode(errors="replace")
+        found = next((one for one in codes if hmac.compare_digest(one.encode(), said)), None)
+        if found is None or codes[found][0] < time.monotonic():
             raise FreeholdError(
                 "fleet.code-expired", "This code is not valid, or was used", hint="freehold fleet up shows a new one"
             )
@@ -128,9 +148,12 @@ class JoinDoor:
                 f"This machine cannot join: {skew}",
                 hint="Install on it the version of Freehold that the head has, with the extra fleet",
             )
-        nodes = self._folder.read_nodes()
-        _check_request(request, nodes)
-        del self._codes[found]  # from here on it is used
+        grant = codes[found][1]
+        if grant is not None:
+            request = replace(request, name=grant.name, labels={**request.labels, **grant.labels})
+        _check_request(request, self._folder.read_nodes())
+        if self._codes.pop(found, None) is None:  # from here on it is used
+            raise FreeholdError("fleet.code-expired", "This code was used or revoked", hint="freehold fleet up")
         authority = self._folder.read_authority()
         certificate = sign_request(authority, request.ray_request, request.name, (request.address,))
         node = KnownNode(
@@ -140,12 +163,20 @@ class JoinDoor:
             request.certificate,
             fingerprint(certificate),
             {**request.labels},
+            kind="" if grant is None else grant.kind,
         )
-        self._folder.write_nodes({**nodes, node.name: node})
+        self._folder.change_nodes(lambda nodes: {**nodes, node.name: node})
         self._on_joined(node)
         ray_head = f"{self._address}:{self._ray_port}"
         return JoinAnswer(
-            self._own.certificate, ray_head, self._folder.read_token(), authority.certificate, certificate
+            self._own.certificate,
+            ray_head,
+            self._folder.read_token(),
+            authority.certificate,
+            certificate,
+            node.name,
+            node.labels,
+            node.kind,
         )
 
 
@@ -162,9 +193,15 @@ def _check_request(request: JoinRequest, nodes: dict[str, KnownNode]) -> None:
             hint=f"Choose another name with --name, or remove it first: freehold fleet remove {request.name}",
         )
     try:
-        ip_address(request.address)
+        address = ip_address(request.address)
     except ValueError:
         raise FreeholdError("fleet.bad-address", f"{request.address[:60]!r} is not an IP address") from None
+    if address.is_unspecified or address.is_multicast:
+        raise FreeholdError(
+            "fleet.bad-address",
+            f"{request.address} is not the address of one machine",
+            hint="freehold fleet join --address with an address of it in a private network",
+        )
     if not 0 < request.port < 65536:
         raise FreeholdError("fleet.bad-value", f"{request.port} is not a port")
     fingerprint(request.certificate)

@@ -60,7 +60,7 @@ async def join_fleet(code: JoinCode, offer: NodeOffer, folder: Path) -> NodeSett
     )
     answer = await _ask(code, request)
     settings = NodeSettings(
-        name=offer.name,
+        name=answer.name,
         address=offer.address,
         port=offer.port,
         ports=offer.ports,
@@ -73,8 +73,9 @@ async def join_fleet(code: JoinCode, offer: NodeOffer, folder: Path) -> NodeSett
         cpus=offer.cpus or float(os.cpu_count() or 1),
         memory=offer.memory or int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE),
         cache=offer.cache,
-        labels=labels,
+        labels=answer.labels,
         cards=offer.cards,
+        kind=answer.kind,
     )
     await asyncio.to_thread(write_settings, folder, settings)
     return settings

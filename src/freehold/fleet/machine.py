@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ RETURN_SECONDS = 40.0
 """How long a fleet that has ended may take to come back. Then the computer is lost."""
 RETRY_PAUSE = 0.2
 STOP_MARGIN = 30.0
+_log = logging.getLogger("freehold.fleet")
 
 
 class _FleetGone(Exception):
@@ -94,6 +96,7 @@ class RemoteMachine:
             if "error" in message:
                 raise read_error(message["error"])
             if "started" in message:
+                self.waits_for = ""
                 found: dict[str, Any] = message["started"]
                 return found
             self.waits_for = str(message.get("waiting", ""))
@@ -102,13 +105,16 @@ class RemoteMachine:
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace: float = 5.0) -> None:
-        if not self._ended.done():
+        was_running = not self._ended.done()
+        if was_running:
             with contextlib.suppress(FreeholdError, TimeoutError):
                 async with asyncio.timeout(grace + STOP_MARGIN):
                     code = await self._ask("stop", grace=grace)
                     self._end(int(code))
         if not self._ended.done():
             self._end(LOST)
+        if was_running and grace > 0 and self.lost_because:  # nothing that is done later would say so
+            _log.warning("The computer on %s ended without its last files: %s", self.node, self.lost_because)
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait({self._reading})

@@ -24,13 +24,13 @@ _log = logging.getLogger("freehold.fleet")
 
 
 async def run_node(folder: Path, settings: NodeSettings) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Until SIGTERM or SIGINT, or until the head lets this machine go."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with ContentCache(folder / "cache", settings.cache) as cache:
         ray = NodeRay(folder, settings)
-        host = NodeHost(folder, cache, read_versions(), ray.follow, NodeCards(settings.cards))
+        host = NodeHost(folder, cache, read_versions(), ray.follow, NodeCards(settings.cards), stop.set)
         context = pinned_context(settings.own, settings.head_certificate, server=True)
         try:
             server = await asyncio.start_server(
@@ -65,6 +65,7 @@ class NodeRay:
             "memory": settings.memory,
             "gpus": len(settings.cards),
             "labels": {**settings.labels, "freehold-node": settings.name},
+            "instance": [settings.name, settings.kind] if settings.kind else [],
         }
         self._process: RayProcess | None = None
         self._session: str | None = None
@@ -76,14 +77,9 @@ class NodeRay:
         self._session = session
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. Raises what keeps it from being started at all: later the computers go on without it."""
+        process = await asyncio.to_thread(self._start)
         while True:
-            path = self._folder / "ray.log"
-            log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                process = await asyncio.to_thread(RayProcess, self._folder / "ray", self._keys, self._words, log)
-            finally:
-                os.close(log)
             self._process = process
             try:
                 code = await process.wait()
@@ -92,4 +88,20 @@ class NodeRay:
                 self._process = None
                 process.kill()
                 await process.wait()
+            process = await self._start_again()
+
+    async def _start_again(self) -> RayProcess:
+        while True:
             await asyncio.sleep(RESTART_PAUSE)
+            try:
+                return await asyncio.to_thread(self._start)
+            except (OSError, FreeholdError) as error:  # the disk is full
+                _log.warning("Ray cannot be started: %s", error)
+
+    def _start(self) -> RayProcess:
+        path = self._folder / "ray.log"
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            return RayProcess(self._folder / "ray", self._keys, self._words, log)
+        finally:
+            os.close(log)

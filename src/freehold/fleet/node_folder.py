@@ -35,6 +35,8 @@ class NodeSettings:
     labels: dict[str, str] = field(default_factory=dict)
     cards: tuple[int, ...] = ()
     """The numbers of the GPUs that computers here may use: 0 is /dev/nvidia0."""
+    kind: str = ""
+    """Of a machine that the autoscaler has started: its kind, by which Ray knows it."""
 
 
 def find_node_folder(chosen: str | None) -> Path:

@@ -13,19 +13,18 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from freehold.errors import FreeholdError
+from freehold.fleet.labels import check_labels
 from freehold.fleet.placer import Strategy
 from freehold.home import find_home
 
 SOCKET = "fleet.sock"
 MIN_PRIORITY, MAX_PRIORITY = -100, 100
-LABEL = re.compile(r"[a-z][a-z0-9-]{0,30}")
-LABEL_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _HINT = 'Write "fleet", "ray:///HOME", or with wishes "fleet?priority=5&strategy=pack&arch=x86_64"'
 
 
 @dataclass(frozen=True)
 class Place:
-    """`who` counts for the quota: each session may have so many computers."""
+    """`who` is what the program that starts a computer says. A session, `session:ID`, has a quota."""
 
     socket: Path
     priority: int = 0
@@ -51,15 +50,12 @@ def read_place(words: str | None) -> Place:
         raise _refuse(f"strategy={strategy[:20]!r} is neither spread nor pack")
     if not re.fullmatch(r"[0-9]{1,2}", gpus):
         raise _refuse(f"gpus={gpus[:20]!r} is not a number from 0 to 99")
-    check_labels(wishes)
+    try:
+        check_labels(wishes)
+    except FreeholdError as error:
+        raise _refuse(error.message) from None
     chosen: Strategy | None = None if strategy is None else "PACK" if strategy == "pack" else "SPREAD"
     return Place(_find_socket(where), int(priority), chosen, who[:200], wishes, int(gpus))
-
-
-def check_labels(labels: dict[str, str]) -> None:
-    for name, value in labels.items():
-        if not LABEL.fullmatch(name) or not LABEL_VALUE.fullmatch(value) or name.startswith("freehold"):
-            raise _refuse(f"{name[:40]}={value[:40]} is not a label of a node")
 
 
 def _find_socket(where: str) -> Path:

@@ -1,10 +1,12 @@
 """Asks Ray where there is room. Ray is restarted whenever it ends: computers do not notice.
 
-What Ray answers is checked by whoever uses it: a name that is no node of this fleet is no room.
+An answer that is not valid is that of a bad Ray, which is started again. A name that is no node of this fleet is no room:
+whoever uses it checks that.
 """
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -12,9 +14,10 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, assert_never
 
 from freehold.errors import FreeholdError
+from freehold.fleet.ray_answers import MachinesAsked, NodesSeen, RayStarted, RoomFound, read_amounts, read_answer
 from freehold.fleet.ray_sandbox import INSIDE, RayKeys, RayProcess
 
 RESTART_PAUSE = 1.0
@@ -49,11 +52,20 @@ class NodeRoom:
     free_gpus: int = 0
 
 
+class MachineAnswers(Protocol):
+    """What Ray's autoscaler may ask for. `kinds` describe the machines, and `idle` is in seconds."""
+
+    kinds: Mapping[str, Mapping[str, Any]]
+    idle: float
+
+    def answer(self, request: object) -> dict[str, Any]: ...
+
+
 class RayPlacer:
     """`run` it. `on_placed` gets the id of a request and the name of a node.
 
     `on_returned` gets the name of a node that Ray knows now and did not know. `kept` are reservations to make again.
-    `on_started` gets the name of each Ray that was started.
+    `on_started` gets the name of each Ray that was started. `machines` answers its autoscaler, where there is one.
     """
 
     def __init__(
@@ -67,15 +79,27 @@ class RayPlacer:
         on_returned: Callable[[str], None],
         kept: Callable[[], Mapping[str, RoomRequest]],
         on_started: Callable[[str], None],
+        machines: MachineAnswers | None = None,
     ) -> None:
         self._folder = folder
         self._keys = keys
-        self._settings = {"address": address, "port": port, "ports": ports, "folder": f"{INSIDE}/session"}
+        self._machines = machines
+        self._settings = {
+            "address": address,
+            "port": port,
+            "ports": ports,
+            "folder": f"{INSIDE}/session",
+            "machines": {} if machines is None else dict(machines.kinds),
+            "idle": 0 if machines is None else machines.idle,
+        }
         self._on_placed = on_placed
         self._on_returned = on_returned
         self._kept = kept
         self._on_started = on_started
         self._requests: asyncio.StreamWriter | None = None
+        self._numbers = itertools.count(1)
+        self._asked: dict[str, int] = {}
+        """The last request of each id. An answer to an earlier one names room that Ray has given away again."""
         self.process: RayProcess | None = None
         self.nodes: dict[str, NodeRoom] = {}
 
@@ -85,9 +109,11 @@ class RayPlacer:
 
     def place(self, id: str, request: RoomRequest) -> None:
         """Nothing happens while Ray is not ready: all requests are made again when it is."""
-        self._say({"do": "place", "id": id, **_describe(request)})
+        number = self._asked[id] = next(self._numbers)
+        self._say({"do": "place", "id": id, "number": number, **_describe(request)})
 
     def release(self, id: str) -> None:
+        self._asked.pop(id, None)
         self._say({"do": "release", "id": id})
 
     async def run(self) -> None:
@@ -121,18 +147,29 @@ class RayPlacer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
-            message = json.loads(line)
-            if "ready" in message:
-                self._requests = writer
-                self._on_started(secrets.token_hex(8))
-                for id, request in self._kept().items():
-                    self.place(id, request)
-            elif "placed" in message:
-                self._on_placed(str(message["placed"]), str(message["node"]))
-            elif "nodes" in message:
-                before, self.nodes = self.nodes, {str(row[0]): _read_room(row[1:]) for row in message["nodes"]}
-                for name in self.nodes.keys() - before.keys():
-                    self._on_returned(name)
+            match read_answer(line):
+                case RayStarted():
+                    self._requests = writer
+                    self._on_started(secrets.token_hex(8))
+                    for id, request in self._kept().items():
+                        self.place(id, request)
+                case RoomFound() as found:
+                    if self._asked.get(found.placed) == found.number:
+                        self._on_placed(found.placed, found.node)
+                case MachinesAsked() as request:
+                    refusal = {"error": "This fleet starts no machines"}
+                    answer = refusal if self._machines is None else self._machines.answer(request.asked)
+                    self._say({"do": "answer", "number": request.number, "answer": answer})
+                case NodesSeen() as seen:
+                    self._take_nodes(seen)
+                case other:
+                    assert_never(other)
+
+    def _take_nodes(self, seen: NodesSeen) -> None:
+        rows = filter(None, map(read_amounts, seen.nodes))
+        before, self.nodes = self.nodes, {name: _read_room(amounts) for name, amounts in rows}
+        for name in self.nodes.keys() - before.keys():
+            self._on_returned(name)
 
     def _say(self, message: dict[str, Any]) -> None:
         if self._requests is not None:
@@ -153,7 +190,7 @@ def _describe(request: RoomRequest) -> dict[str, Any]:
 
 def _read_room(row: list[float]) -> NodeRoom:
     cpus, memory, free_cpus, free_memory, gpus, free_gpus = row
-    return NodeRoom(float(cpus), int(memory), float(free_cpus), int(free_memory), int(gpus), int(free_gpus))
+    return NodeRoom(cpus, int(memory), free_cpus, int(free_memory), int(gpus), int(free_gpus))
 
 
 @contextlib.asynccontextmanager

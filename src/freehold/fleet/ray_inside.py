@@ -6,8 +6,10 @@ node, and ends with it. Ray reads its settings from the environment when it is i
 
 import contextlib
 import importlib
+import itertools
 import json
 import os
+import queue
 import socket
 import subprocess
 import sys
@@ -27,6 +29,11 @@ NEEDED = (
 START_TIMEOUT = 60.0
 NODES_PAUSE = 1.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.1
+MACHINES_SOCKET = "/run/ray/machines.sock"
+AUTOSCALER_FILE = "/run/ray/autoscaler.json"
+ANSWER_TIMEOUT = 10.0
+MAX_REQUEST = 65536
+HEAD_KIND = "head"
 
 Settings = dict[str, Any]
 
@@ -53,6 +60,8 @@ def start_ray(settings: Settings) -> "subprocess.Popen[bytes]":
     if ports:
         common += [f"--{name}-port={ports + number}" for number, name in enumerate(names)]
         common += [f"--min-worker-port={ports + 10}", f"--max-worker-port={ports + 40}"]
+    else:  # any that is free: Ray's own choice is 10002 to 19999, and it refuses to start when the head's is among them
+        common += ["--min-worker-port=0", "--max-worker-port=0"]
     if "head" in settings:
         words = [f"--address={settings['head']}", f"--num-cpus={settings['cpus']}", f"--memory={settings['memory']}"]
         words += [f"--num-gpus={settings['gpus']}"]
@@ -60,9 +69,114 @@ def start_ray(settings: Settings) -> "subprocess.Popen[bytes]":
     else:
         words = ["--head", f"--port={settings['port']}", "--include-dashboard=false", "--num-cpus=0", "--num-gpus=0"]
         words += ["--memory=100000000"]
+        if settings["machines"]:
+            Path(AUTOSCALER_FILE).write_text(json.dumps(describe_machines(settings["machines"], settings["idle"])))
+            words += [f"--autoscaling-config={AUTOSCALER_FILE}"]
     return subprocess.Popen(
-        [*RAY, "start", "--block", *words, *common], stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr
+        [*RAY, "start", "--block", *words, *common],
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        stderr=sys.stderr,
+        env=choose_environment(settings),
     )
+
+
+def choose_environment(settings: Settings) -> dict[str, str]:
+    """Ray's autoscaler knows a machine by the name of its node, and the head by the word."""
+    instance = settings["instance"] if "head" in settings else [HEAD_KIND] * 2 if settings["machines"] else []
+    if not instance:
+        return dict(os.environ)
+    return {
+        **os.environ,
+        "PYTHONPATH": "/run/provider",
+        "RAY_enable_autoscaler_v2": "1",
+        "RAY_CLOUD_INSTANCE_ID": instance[0],
+        "RAY_NODE_TYPE_NAME": instance[1],
+    }
+
+
+def describe_machines(machines: dict[str, dict[str, Any]], idle: float) -> dict[str, Any]:
+    """The configuration of Ray's autoscaler. `machines` are the kinds by name."""
+    kinds: dict[str, Any] = {HEAD_KIND: {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0}}
+    for name, one in machines.items():
+        resources = {"CPU": one["cpus"], "memory": one["memory"], **({"GPU": one["gpus"]} if one["gpus"] else {})}
+        kinds[name] = {
+            "resources": resources,
+            "labels": one["labels"],
+            "node_config": {},
+            "min_workers": one["min"],
+            "max_workers": one["max"],
+        }
+    commands = ("initialization", "setup", "head_setup", "worker_setup", "head_start_ray", "worker_start_ray")
+    return {
+        "cluster_name": "freehold",
+        "max_workers": sum(one["max"] for one in machines.values()),
+        "upscaling_speed": 1.0,
+        "idle_timeout_minutes": idle / 60,
+        "provider": {
+            "type": "external",
+            "module": "ray_machines.RayMachines",
+            "disable_node_updaters": True,
+            "disable_launch_config_check": True,
+        },
+        "available_node_types": kinds,
+        "head_node_type": HEAD_KIND,
+        "auth": {},
+        "docker": {},
+        "file_mounts": {},
+        "cluster_synced_files": [],
+        "file_mounts_sync_continuously": False,
+        "rsync_exclude": [],
+        "rsync_filter": [],
+        **{f"{name}_commands": [] for name in commands},
+    }
+
+
+class MachineDoor:
+    """Where the provider of Ray's autoscaler asks for machines. The head answers."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, queue.SimpleQueue[Any]] = {}
+
+    def serve(self) -> None:
+        """For ever."""
+        Path(MACHINES_SOCKET).unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+            door.bind(MACHINES_SOCKET)
+            door.listen()
+            while True:
+                connection, _ = door.accept()
+                threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+
+    def take(self, number: int, answer: Any) -> None:
+        if number in self._answers:
+            self._answers[number].put(answer)
+
+    def _talk(self, connection: socket.socket) -> None:
+        number = next(self._numbers)
+        answers = self._answers[number] = queue.SimpleQueue()
+        try:
+            with (
+                contextlib.suppress(OSError, ValueError, RecursionError, queue.Empty),
+                connection,
+                connection.makefile("rwb") as stream,
+            ):
+                request = json.loads(stream.readline(MAX_REQUEST))
+                if is_flat(request):
+                    say({"asked": request, "number": number})
+                    answer = answers.get(timeout=ANSWER_TIMEOUT)
+                else:
+                    answer = {"error": "A request is an object of texts and numbers"}
+                stream.write(json.dumps(answer).encode() + b"\n")
+                stream.flush()
+        finally:
+            del self._answers[number]
+
+
+def is_flat(request: Any) -> bool:
+    """What is nested deeper than the head reads would be taken for a bad Ray."""
+    return isinstance(request, dict) and all(type(value) in (str, int) for value in request.values())
 
 
 class Groups:
@@ -73,6 +187,7 @@ class Groups:
         self._groups: Any = importlib.import_module("ray.util.placement_group")  # ray.util has a function of that name
         self._lock = threading.Lock()
         self._made: dict[str, Any] = {}
+        self._numbers: dict[str, int] = {}
         self._waiting: dict[str, list[float]] = {}
 
     def place(self, request: dict[str, Any]) -> None:
@@ -87,12 +202,14 @@ class Groups:
         group = self._groups.placement_group([bundle], request["strategy"], bundle_label_selector=[selector])
         with self._lock:
             self._made[request["id"]] = group
+            self._numbers[request["id"]] = request["number"]
             self._waiting[request["id"]] = [time.monotonic(), time.monotonic()]
 
     def release(self, id: str) -> None:
         with self._lock:
             group = self._made.pop(id, None)
             self._waiting.pop(id, None)
+            self._numbers.pop(id, None)
         if group is not None:
             self._groups.remove_placement_group(group)
 
@@ -110,9 +227,10 @@ class Groups:
                     if node not in names:
                         names = self._name_nodes()
                     with self._lock:
-                        if self._waiting.pop(id, None) is None:
+                        if self._made.get(id) is not group or self._waiting.pop(id, None) is None:
                             continue
-                    say({"placed": id, "node": names.get(node, "")})
+                        number = self._numbers[id]
+                    say({"placed": id, "number": number, "node": names.get(node, "")})
                 else:
                     self._postpone(id)
             time.sleep(FIRST_PAUSE)
@@ -192,8 +310,10 @@ def run_head(settings: Settings) -> None:
             if process.poll() is not None or time.monotonic() > deadline:
                 sys.exit(f"Ray's head cannot be used: {error}")
             time.sleep(0.2)
-    groups = Groups(ray)
+    groups, machines = Groups(ray), MachineDoor()
     say({"ready": True})
+    if settings["machines"]:
+        run_guarded(machines.serve)
     run_guarded(groups.watch)
     run_guarded(groups.report_nodes)
     run_guarded(lambda: sys.exit(f"Ray's head ended with {process.wait()}"))
@@ -201,6 +321,8 @@ def run_head(settings: Settings) -> None:
         request = json.loads(line)
         if request["do"] == "place":
             groups.place(request)
+        elif request["do"] == "answer":
+            machines.take(request["number"], request["answer"])
         else:
             groups.release(request["id"])
     os._exit(0)

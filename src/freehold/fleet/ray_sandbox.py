@@ -31,6 +31,8 @@ RAY_VERSION = "2.60.0"
 RAY_UID = 64244
 """The user of Ray when root starts it; else it has the one of who starts it, in a user namespace of its own."""
 INSIDE = "/run/ray"
+PROVIDER = "ray_machines.py"
+"""Read by Ray's autoscaler."""
 TUNING = {
     "RAY_health_check_initial_delay_ms": "2000",
     "RAY_health_check_period_ms": "1000",
@@ -40,6 +42,9 @@ TUNING = {
     "RAY_enable_worker_prestart": "0",
     "RAY_prestart_worker_first_driver": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ROTATION_MAX_BYTES": "10000000",
+    "RAY_ROTATION_BACKUP_COUNT": "1",
+    "AUTOSCALER_UPDATE_INTERVAL_S": "2",
 }
 """A node that is silent is dead after about 5 s instead of a minute."""
 
@@ -154,14 +159,15 @@ def _environment() -> dict[str, str]:
 
 def _start(folder: Path, log: int) -> "subprocess.Popen[bytes]":
     programs = _find_programs()
-    sources = [folder, Path(ray_inside.__file__), *programs]
+    inside = Path(ray_inside.__file__)
+    sources = [folder, inside, inside.with_name(PROVIDER), *programs]
     descent = ["setpriv", "--no-new-privs"]
     if os.geteuid() == 0:
         places = stage_sources(sources)
         descent += [f"--reuid={RAY_UID}", f"--regid={RAY_UID}", "--clear-groups", "--inh-caps=-all"]
     else:
         places = [str(path.absolute()) for path in sources]
-    words = list(_describe_sandbox(places[0], places[1], dict(zip(programs, places[2:], strict=True))))
+    words = list(_describe_sandbox(places[0], places[1], places[2], dict(zip(programs, places[3:], strict=True))))
     return subprocess.Popen(
         [*descent, "bwrap", *words, "--", sys.executable, "-I", "-X", "utf8", "/run/ray_inside.py"],
         stdin=subprocess.PIPE,
@@ -182,7 +188,7 @@ def _find_programs() -> list[Path]:
     return [one for one in kept if not any(one != other and one.is_relative_to(other) for other in kept)]
 
 
-def _describe_sandbox(folder: str, program: str, programs: Mapping[Path, str]) -> Iterator[str]:
+def _describe_sandbox(folder: str, program: str, provider: str, programs: Mapping[Path, str]) -> Iterator[str]:
     yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
     yield from ("--new-session", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL")
     yield from ("--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp")  # noqa: S108 - in the sandbox
@@ -196,6 +202,7 @@ def _describe_sandbox(folder: str, program: str, programs: Mapping[Path, str]) -
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for place, source in programs.items():
         yield from ("--ro-bind", source, str(place))
-    yield from ("--bind", folder, INSIDE, "--ro-bind", program, "/run/ray_inside.py", "--clearenv")
+    yield from ("--bind", folder, INSIDE, "--ro-bind", program, "/run/ray_inside.py")
+    yield from ("--ro-bind", provider, f"/run/provider/{PROVIDER}", "--clearenv")
     for name, value in _environment().items():
         yield from ("--setenv", name, value)

@@ -6,12 +6,14 @@ turn of those that have no room yet.
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from freehold.fleet.placer import NodeRoom, RoomRequest
 
 FULL = "All nodes are full"
+SESSION = "session:"
+"""How the name of those begins who have a quota. What the owner starts has none."""
 WINDOW = 16
 """How many requests Ray knows of at a time. Smaller ones among them may overtake larger ones."""
 
@@ -62,9 +64,12 @@ class RoomQueue:
     def __iter__(self) -> Iterator[RoomWish]:
         return (self._wishes[id] for _, _, id in self._turns)
 
-    def add(self, id: str, request: RoomRequest, priority: int, who: str, now: float) -> RoomWish:
+    def add(
+        self, id: str, request: RoomRequest, priority: int, who: str, now: float, avoided: Collection[str] = ()
+    ) -> RoomWish:
+        """`avoided` are nodes that it has been on and should not be on again, until nodes come or go."""
         self._count += 1
-        wish = self._wishes[id] = RoomWish(id, request, priority, who, self._count, now)
+        wish = self._wishes[id] = RoomWish(id, request, priority, who, self._count, now, avoided=set(avoided))
         insort(self._turns, wish.turn)
         self._advance()
         return wish
@@ -95,7 +100,7 @@ class RoomQueue:
     def refuse(self, id: str, node: str) -> None:
         """The node that Ray has chosen cannot be used: ask again, and not for that one."""
         wish = self._wishes.get(id)
-        if wish is not None:
+        if wish is not None and wish.is_asked:
             wish.avoided.add(node)
             self._take_back(wish)
             self._advance()
@@ -137,10 +142,13 @@ class RoomQueue:
         return found
 
     def _explain(self, wish: RoomWish, words: str) -> str:
-        if self._quota and self._held[wish.who] >= self._quota:
+        if self._is_used_up(wish.who):
             return f"{wish.who} has {self._quota} computers already, which is its share (fleet.max_per_session)"
         ahead = bisect_left(self._turns, wish.turn) if words.startswith(FULL) else 0
         return f"{words}; {ahead} wait before it" if ahead else words
+
+    def _is_used_up(self, who: str, more: int = 0) -> bool:
+        return self._quota > 0 and who.startswith(SESSION) and self._held[who] + more >= self._quota
 
     def _take_out(self, id: str) -> RoomWish | None:
         wish = self._wishes.pop(id, None)
@@ -176,10 +184,17 @@ class RoomQueue:
         for wish in self:
             if len(chosen) == WINDOW:
                 break
-            if not self._quota or self._held[wish.who] + more[wish.who] < self._quota:
+            if not self._is_used_up(wish.who, more[wish.who]):
                 more[wish.who] += 1
                 chosen[wish.id] = wish
         return chosen
+
+
+def can_hold(request: RoomRequest, rooms: Mapping[str, NodeRoom], names: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether one of the nodes `names`, with their labels, has as much, free or not."""
+    return any(
+        _is_enough(room, request) and _has_labels(names.get(name), request.labels) for name, room in rooms.items()
+    )
 
 
 def _explain_room(request: RoomRequest, usable: list[NodeRoom]) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from freehold.agents.visible_text import make_visible
 from freehold.errors import FreeholdError
 from freehold.fleet.section import FleetSection
-from freehold.fleet.status import ComputerRow, FleetStatus, NodeRow, WaitRow
+from freehold.fleet.status import ComputerRow, FleetStatus, MachineRow, NodeRow, WaitRow
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import RequestBody, UrlFlag, UrlName
 from freehold.gateway.principal import principal_of
@@ -61,6 +61,15 @@ class FleetWaitBody(BaseModel):
     reason: str
 
 
+class FleetMachineBody(BaseModel):
+    """A machine that the autoscaler has started. Its name is that of its node."""
+
+    name: str
+    kind: str
+    state: Literal["starting", "joined", "stopping"]
+    trouble: str = Field(description="Why the command that ends it has failed.")
+
+
 class FleetBody(BaseModel):
     """What the fleet is doing. Empty while this Freehold is not the head of one."""
 
@@ -71,6 +80,8 @@ class FleetBody(BaseModel):
     waiting: list[FleetWaitBody] = Field(description="The first 500, in the order of their turns.")
     computer_count: int
     waiting_count: int
+    machines: list[FleetMachineBody]
+    trouble: str = Field(description="Why no machine can be started now.")
 
 
 class DrainNodeBody(RequestBody):
@@ -91,7 +102,15 @@ class FleetRoutes:
         """The nodes, the computers on them, and what waits for room and why."""
         if not self._services.manifest.section(FleetSection).enabled:
             return FleetBody(
-                enabled=False, ready=False, nodes=[], computers=[], waiting=[], computer_count=0, waiting_count=0
+                enabled=False,
+                ready=False,
+                nodes=[],
+                computers=[],
+                waiting=[],
+                computer_count=0,
+                waiting_count=0,
+                machines=[],
+                trouble="",
             )
         found = decode(FleetStatus, await self._ask("status", most=MAX_LISTED))
         sessions = self._list_sessions()
@@ -103,6 +122,8 @@ class FleetRoutes:
             waiting=[_describe_wait(one, sessions.get(one.name)) for one in found.waiting],
             computer_count=found.computer_count,
             waiting_count=found.waiting_count,
+            machines=[_describe_machine(one) for one in found.machines],
+            trouble=make_visible(found.trouble, lines=False),
         )
 
     @patch("/v1/fleet/nodes/{name}", scope="admin")
@@ -149,9 +170,14 @@ def _describe_node(row: NodeRow) -> FleetNodeBody:
     return FleetNodeBody(**{**vars(row), "trouble": make_visible(row.trouble, lines=False)})
 
 
+def _describe_machine(row: MachineRow) -> FleetMachineBody:
+    return FleetMachineBody(**{**vars(row), "trouble": make_visible(row.trouble, lines=False)})
+
+
 def _describe_computer(row: ComputerRow, session: str | None) -> FleetComputerBody:
-    return FleetComputerBody(**vars(row), session=session)
+    return FleetComputerBody(**{**vars(row), "name": make_visible(row.name, lines=False)}, session=session)
 
 
 def _describe_wait(row: WaitRow, session: str | None) -> FleetWaitBody:
-    return FleetWaitBody(**{**vars(row), "since": datetime.fromtimestamp(row.since, UTC)}, session=session)
+    shown = {"name": make_visible(row.name, lines=False), "reason": make_visible(row.reason, lines=False)}
+    return FleetWaitBody(**{**vars(row), **shown, "since": datetime.fromtimestamp(row.since, UTC)}, session=session)

@@ -29,7 +29,7 @@ class ShownParts:
         return tuple(found)
 
     async def send(
-        self, node: NodeLink, sources: Sequence[Path], parts: Sequence[ShownPart], missing: list[str]
+        self, node: NodeLink, sources: Sequence[Path], parts: Sequence[ShownPart], missing: Sequence[str]
     ) -> None:
         for source, part in zip(sources, parts, strict=True):
             if part.digest in missing:

@@ -51,6 +51,16 @@ class WaitRow:
 
 
 @dataclass(frozen=True)
+class MachineRow:
+    """A machine that the autoscaler has started. `name` is that of its node."""
+
+    name: str
+    kind: str
+    state: Literal["starting", "joined", "stopping"]
+    trouble: str
+
+
+@dataclass(frozen=True)
 class FleetStatus:
     is_ready: bool
     """Whether Ray can find room now. Computers that run do not need it."""
@@ -60,3 +70,6 @@ class FleetStatus:
     computer_count: int
     waiting_count: int
     """How many there are, when not all of them are listed."""
+    machines: tuple[MachineRow, ...] = ()
+    trouble: str = ""
+    """Why no machine can be started now."""

@@ -7,6 +7,8 @@ from functools import cache
 from freehold import __version__
 from freehold.fleet.ray_sandbox import find_ray_version
 
+MAX_SHOWN = 40
+
 
 @cache
 def read_versions() -> dict[str, str]:
@@ -22,7 +24,7 @@ def find_skew(theirs: Mapping[str, str]) -> str:
     """What differs, in words; empty if nothing does."""
     ours = read_versions()
     different = [
-        f"{name} {theirs.get(name, 'missing')} instead of {ours[name]}"
+        f"{name} {theirs.get(name, 'missing')[:MAX_SHOWN]} instead of {ours[name]}"
         for name in ours
         if theirs.get(name) != ours[name]
     ]
