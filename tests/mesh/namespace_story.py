@@ -31,19 +31,29 @@ PATIENCE = 120.0
 OPEN_PORTS = "echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start"
 ORDINARY_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 RUNS = "/v1/slots/orchestrator/runs"
+EVENTS = "/v1/slots/events?limit=500"
+USED = ("beads", "pods", "events", "orchestrator")
+"""The slots of the laptop that `home` keeps."""
+OPEN = ("sending", "working")
+"""Work whose end is not known. It may still be `sending` here while its agent asks there: the answer is on its way."""
 OWN, FOREIGN = "wss://home.mesh.internal/relay", "wss://relay.mesh.internal"
 
 
 def manifest(name: str) -> str:
-    """`home` is a host with a relay that does work; the laptop registers there and keeps its items and its runs there."""
+    """`home` is a host with a relay that does work; the laptop registers there, and its items, documents and runs are there.
+
+    What happens to the mesh of the laptop is also in the log of `home`.
+    """
     text = f'[owner]\ndid = "{OWNER}"\n[gateway]\npublic_url = "https://{name}.mesh.internal"\n'
     if name == "home":
         return text + (
-            '[slots]\nbeads = "local"\norchestrator = "local"\n[agents]\ndefault = "builtin"\n'
+            '[slots]\nbeads = "local"\npods = "local"\nevents = "local"\norchestrator = "local"\n[agents]\ndefault = "builtin"\n'
             f'[mesh]\nmode = "host"\nname = "home"\nheartbeat = 1\nrelays = ["{FOREIGN}"]\n[mesh.relay]\nenabled = true\n'
         )
     there = 'mode = "external"\nsettings = { url = "neighbour:home" }\n'
-    slots = f"[slots.beads]\n{there}[slots.orchestrator]\n{there}" if name == "laptop" else ""
+    told = there.replace(" }", ', kinds = "mesh.*" }')
+    used = (("beads", there), ("pods", there), ("events", told), ("orchestrator", there)) if name == "laptop" else ()
+    slots = "".join(f"[slots.{slot}]\n{settings}" for slot, settings in used)
     client = 'mode = "client"\nhost = "https://home.mesh.internal"\nheartbeat = 1\n'
     mode = client if name == "laptop" else 'mode = "peer"\n'
     return text + f'{slots}[mesh]\n{mode}name = "{name}"\nrelays = ["{OWN}", "{FOREIGN}"]\n'
@@ -168,7 +178,19 @@ def relays_are(**states: str) -> Callable[[Any], bool]:
 
 
 def slots_are(state: str) -> Callable[[Any], bool]:
-    return lambda found: all(one["state"] == state for one in found if one["name"] in ("beads", "orchestrator"))
+    return lambda found: all(one["state"] == state for one in found if one["name"] in USED)
+
+
+def was_told(kind: str, state: str) -> Callable[[Any], bool]:
+    """Whether the log of a host has what happened at a neighbour, once."""
+
+    def look(found: Any) -> bool:
+        of_kind = [one for one in found["events"] if one["type"] == f"freehold.neighbour.{kind}"]
+        told = [one for one in of_kind if one["data"]["data"]["state"] == state]
+        assert len({one["data"]["id"] for one in told}) == len(told), told
+        return bool(told)
+
+    return look
 
 
 async def allow(home: Place) -> bool:
@@ -184,6 +206,9 @@ async def share(home: Place, laptop: Place, friend: Place) -> None:
     await finds(laptop, "/v1/slots", slots_are("ok"))
     await laptop.ask("POST", "/v1/slots/beads/items", {"title": "Mend the roof"})
     assert [one["title"] for one in (await home.ask("GET", "/v1/slots/beads/items"))["beads"]] == ["Mend the roof"]
+    await laptop.ask("PUT", "/v1/slots/pods/data/notes/plan.json", {"days": 3})
+    assert await home.ask("GET", "/v1/slots/pods/data/notes/plan.json") == {"days": 3}
+    await finds(home, EVENTS, was_told("mesh.registration_changed", "registered"))
     await laptop.ask("POST", "/v1/mesh/neighbours/friend/messages", {"text": "over the relays"})
     await finds(friend, "/v1/mesh/messages", has_text("over the relays"))
 
@@ -231,6 +256,9 @@ async def partition(home: Place, laptop: Place, friend: Place) -> None:
     await finds(laptop, "/v1/mesh/messages", has_text("while you were away"))
     await finds(laptop, "/v1/slots", slots_are("ok"))
     assert len((await laptop.ask("GET", "/v1/slots/beads/items"))["beads"]) == 1
+    assert await laptop.ask("GET", "/v1/slots/pods/data/notes/plan.json") == {"days": 3}
+    # What happened there meanwhile has waited.
+    await finds(home, EVENTS, was_told("mesh.registration_changed", "away"))
 
 
 async def lose_host(home: Place, laptop: Place, friend: Place) -> None:
@@ -242,7 +270,7 @@ async def lose_host(home: Place, laptop: Place, friend: Place) -> None:
     await laptop.ask("POST", "/v1/mesh/neighbours/friend/messages", {"text": "home is dead"})
     await finds(friend, "/v1/mesh/messages", has_text("home is dead"))
     await home.start()
-    found = await finds(laptop, f"/v1/mesh/work/{job['id']}", lambda found: found["work"]["state"] != "working")
+    found = await finds(laptop, f"/v1/mesh/work/{job['id']}", lambda found: found["work"]["state"] not in OPEN)
     assert (found["work"]["state"], found["work"]["error"]) == ("lost", LOST), found
     assert [one["title"] for one in (await home.ask("GET", RUNS))["runs"]].count("Killed") == 1
     await finds(laptop, "/v1/mesh", is_registered)
@@ -273,12 +301,12 @@ async def tell(home: Place, laptop: Place, friend: Place, relay: Place) -> None:
     made = await friend.ask("POST", "/v1/mesh/codes", {"grants": []})
     ahead = datetime.fromisoformat(made["expires"]).timestamp() - datetime.now().timestamp()
     assert ahead > 600 + 500, ahead  # a code is valid for ten minutes
-    await pair(home, laptop, "beads", "register", "work")
+    await pair(home, laptop, "beads", "pods", "events", "register", "work")
     await pair(home, friend, "work")
     await pair(friend, laptop)
     print("paired, also with a clock that is ten minutes wrong", flush=True)
     await share(home, laptop, friend)
-    print("registered, a slot used, a message passed", flush=True)
+    print("registered, slots used, a message passed", flush=True)
     await work(home, laptop, friend)
     print("work sent, returned, accepted and undone", flush=True)
     await partition(home, laptop, friend)

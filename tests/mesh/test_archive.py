@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from freehold.errors import FreeholdError
 from freehold.mesh.archive import ArchiveFile, pack_files, read_archive, read_folder, unpack_files
+from freehold.mesh.tar_entries import BadTar, read_entries
 
 FILES = [ArchiveFile("a.txt", b"one"), ArchiveFile("bin/run", b"#!/bin/sh\n", True), ArchiveFile("deep/er/c", b"")]
 
@@ -119,6 +120,72 @@ def test_any_bytes_are_read_or_refused(noise: bytes, place: int) -> None:
         with suppress(FreeholdError):
             found = read_archive(data)
             assert all(".." not in one.path.split("/") and not one.path.startswith("/") for one in found)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.binary(max_size=30), st.integers(0, 8 * 512), st.booleans())
+def test_what_is_read_is_what_the_standard_library_reads(noise: bytes, place: int, has_sum: bool) -> None:
+    """The second implementation. What only that one takes is no concern: links, sparse files, other formats."""
+    packed = bytearray(pack_files([*FILES, ArchiveFile("long/" * 25 + "name", b"x" * 600), ArchiveFile("ä", b"")]))
+    packed[place : place + len(noise)] = noise
+    if has_sum:  # as who damages it on purpose
+        start = place // 512 * 512
+        packed[start + 148 : start + 156] = b" " * 8
+        packed[start + 148 : start + 156] = b"%06o\0 " % sum(packed[start : start + 512])
+    try:
+        found = [(one.path.rstrip("/"), one.data, one.mode) for one in read_entries(bytes(packed))]
+    except BadTar:
+        return
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as archive:
+        other = [(one.name.rstrip("/"), archive.extractfile(one).read(), one.mode) for one in archive]  # type: ignore[union-attr]
+    assert found == other
+
+
+def header(kind: bytes, size: int) -> bytes:
+    made = bytearray(tarfile.TarInfo("x").tobuf(tarfile.USTAR_FORMAT)[:512])
+    made[156:157], made[124:136] = kind, b"%011o\0" % size
+    made[148:156] = b" " * 8
+    made[148:156] = b"%06o\0 " % sum(made)
+    return bytes(made)
+
+
+@pytest.mark.parametrize("kind", [b"x", b"g", b"L", b"K", b"X", b"S"])
+def test_a_header_that_takes_hours_to_read_is_refused_at_once(kind: bytes) -> None:
+    """Millions of digits, for which the standard library looks again from each of them; and thousands of headers."""
+    digits = b"9" * (30 << 20)
+    with pytest.raises(FreeholdError) as error:
+        read_archive(header(kind, len(digits)) + digits + pack_files(FILES))
+    assert error.value.code == "mesh.bad-file"
+    with pytest.raises(FreeholdError):
+        read_archive((header(kind, 10) + b"10 path=a\n".ljust(512, b"\0")) * 30_000 + pack_files(FILES))
+
+
+@pytest.mark.parametrize("size", [b"\x80" + b"\0" * 10 + b"\1", b"\xff" * 12, b"-0000000512\0", b"1e3\0", b"\0" * 12])
+def test_a_size_that_is_no_plain_number_is_refused(size: bytes) -> None:
+    packed = bytearray(pack_files(FILES))
+    packed[124:136] = size.ljust(12, b"\0")
+    packed[148:156] = b" " * 8
+    packed[148:156] = b"%06o\0 " % sum(packed[:512])
+    with pytest.raises(FreeholdError, match="a number is damaged"):
+        read_archive(bytes(packed))
+
+
+@pytest.mark.parametrize(
+    "records",
+    [b"11 path=abc\n", b"12 path=abc\n11 size=123\n", b"13 size=12345\n", b"11 path=abc ", b"path=abc\n", b""],
+)
+def test_a_header_that_says_more_than_a_name_is_refused(records: bytes) -> None:
+    packed = header(b"x", len(records)) + records.ljust(512, b"\0") + pack_files(FILES)
+    with pytest.raises(FreeholdError) as error:
+        read_archive(packed)
+    assert error.value.code == "mesh.bad-file"
+
+
+def test_what_follows_the_end_is_refused() -> None:
+    with pytest.raises(FreeholdError, match="follows"):
+        read_archive(pack_files(FILES) + pack_files(FILES))
+    with pytest.raises(FreeholdError, match="no end"):
+        read_archive(b"")
 
 
 @pytest.mark.parametrize("text", ["../x", "a/../b", "a\x00b", "a\\b"])

@@ -6,16 +6,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.mesh.freeholds import PEER, MeshFreehold, running_mesh
+from tests.mesh.freeholds import PEER, MeshFreehold, pair, running_mesh
+from tests.mesh.relays import relay_url
 from tests.support.condition import until
 from tests.support.scripted_runs import use_scripted_runs
 
 from freehold.cli.main import freehold_command
-from freehold.mesh.nostr.keys import read_secret_key, show_key
+from freehold.mesh.facts import ClientFacts
+from freehold.mesh.nostr.keys import make_key, read_secret_key, show_key
 from freehold.slots.orchestrator.engine import ChildReport
 
 Two = tuple[MeshFreehold, MeshFreehold]
-HOST = '[slots]\norchestrator = "local"\n[mesh]\nmode = "host"\nname = "host"\n[mesh.relay]\nenabled = true\n'
+HOST = '[slots]\nbeads = "local"\norchestrator = "local"\n[mesh]\nmode = "host"\nname = "host"\n[mesh.relay]\nenabled = true\n'
 
 
 @pytest.fixture
@@ -94,3 +96,36 @@ async def test_a_mesh_that_is_off_says_how_to_turn_it_on(tmp_path_factory: pytes
         found = await asyncio.to_thread(CliRunner().invoke, freehold_command, ["mesh", "status", "--home", str(root)])
     assert found.exit_code == 1
     assert "mesh is off" in str(found.exception)
+
+
+async def test_what_a_client_tells_and_was_given_is_shown(two: Two) -> None:
+    host, _ = two
+    key, image = make_key(), "a" * 64
+    host.mesh.neighbours.add(
+        key.public, "paired", url=None, did=None, grants=("register", "work"), given=(), who="test"
+    )
+    await host.mesh.clients.register(key.public, ClientFacts("1", image, {"beads": 3}, ("work",), 0.5))
+    text = await read(host, "clients")
+    for words in (image, "beads 3", "load 0.50", "works there: work", "uses here: register, work"):
+        assert words in text
+
+
+async def test_the_status_shows_when_a_relay_was_connected_and_what_the_host_serves(
+    two: Two, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    host, _ = two
+    relay, away = relay_url(host), "ws://127.0.0.1:9"
+    manifest = f'[mesh]\nmode = "client"\nname = "laptop"\nhost = "{host.url}"\nheartbeat = 1\nrelays = ["{relay}", "{away}"]\n'
+    async with running_mesh(tmp_path_factory.mktemp("home"), manifest) as client:
+        await until(lambda: host.gateway.services.slots.beads.status.state == "ok")
+        await pair(host, client, gives=("register", "beads"))
+
+        async def is_told() -> bool:
+            lines = {line.split()[0]: line for line in (await read(client, "status")).splitlines()}
+            return (
+                "last connected 2" in lines[f"{relay}:"]
+                and "never connected, 2 waiting" in lines[f"{away}:"]
+                and lines["host"].endswith("registered, serves beads")
+            )
+
+        await until(is_told)

@@ -22,7 +22,7 @@ def test_freeholds_of_other_networks_share_work_lose_and_find_each_other(
     assert done.returncode == 0, done.stdout + done.stderr[-6000:]
     assert done.stdout.splitlines() == [
         "paired, also with a clock that is ten minutes wrong",
-        "registered, a slot used, a message passed",
+        "registered, slots used, a message passed",
         "work sent, returned, accepted and undone",
         "cut off and connected again",
         "the host killed in the middle of a job and back",

@@ -1,5 +1,6 @@
-"""Keys, events, encryption and direct messages: the vectors of the NIPs, and the same by another implementation."""
+"""Keys, events, encryption and direct messages, and the same by another implementation. All vectors are in `test_vectors`."""
 
+import base64
 import json
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freehold.errors import FreeholdError
+from freehold.mesh.nostr import encryption
 from freehold.mesh.nostr.bech32 import decode_key, encode_key
 from freehold.mesh.nostr.direct_message import unwrap_message, wrap_message
 from freehold.mesh.nostr.encryption import BadCipherText, decrypt, encrypt, padded_length
@@ -97,6 +99,39 @@ def test_what_was_changed_does_not_open() -> None:
             decrypt(conversation, changed)
     with pytest.raises(BadCipherText):
         decrypt(ONE.share_with(make_key().public), sealed)
+
+
+@pytest.mark.parametrize(
+    ("version", "padded"),
+    [
+        (2, b"\0\0" + bytes(32)),
+        (2, b"\0\1a" + bytes(30)),
+        (2, b"\0\1a" + bytes(63)),
+        (2, b"\0\1a" + bytes(30) + b"x"),
+        (2, b"\0\x21" + b"a" * 32),
+        (2, b"\xff\xff" + b"a" * 32),
+        (2, b"\0\1\xff" + bytes(31)),
+        (1, b"\0\1a" + bytes(31)),
+        (3, b"\0\1a" + bytes(31)),
+    ],
+)
+def test_what_the_other_side_has_written_wrongly_does_not_open(version: int, padded: bytes) -> None:
+    """Whoever has the key can authenticate anything: no size, too little or too much padding, padding that is not zero,
+    more than there is, and what is no text."""
+    conversation, nonce = ONE.share_with(TWO.public), bytes(32)
+    key, start, mac = encryption._message_keys(conversation, nonce)
+    sealed = encryption._apply_cipher(key, start, padded)
+    payload = bytes([version]) + nonce + sealed + encryption._authenticate(mac, nonce, sealed)
+    with pytest.raises(BadCipherText):
+        decrypt(conversation, base64.b64encode(payload).decode())
+
+
+@pytest.mark.parametrize("length", [0, 65_536, 100_000])
+def test_a_text_of_a_length_that_nip_44_does_not_have_is_not_encrypted(length: int) -> None:
+    conversation = ONE.share_with(TWO.public)
+    with pytest.raises(ValueError, match="1 to 65535"):
+        encrypt(conversation, "x" * length)
+    assert decrypt(conversation, encrypt(conversation, "x" * 65_535)) == "x" * 65_535
 
 
 @settings(max_examples=40, deadline=None)
@@ -188,6 +223,7 @@ def test_a_signature_of_another_event_is_not_one() -> None:
         {"#e": [1]},
         {"##": []},
         {"ids": ["0" * 64] * 501},
+        {f"#{name}": ["x"] for name in "abcdef"},
     ],
 )
 def test_a_filter_that_is_not_understood_is_refused(value: object) -> None:

@@ -30,8 +30,12 @@ def test_the_outbox_keeps_the_newest_for_each_relay_and_survives_a_restart(
     with Timeline(tmp_path / "timeline.db") as timeline:
         outbox = RelayOutbox(timeline)
         assert [one.content for one in outbox.list(HERE)] == [str(number) for number in range(15, 25)]
+        assert [one.content for one in outbox.list(HERE, 2, without=(events[15].id, events[17].id))] == ["16", "18"]
+        assert outbox.find(HERE, events[20].id) == events[20]
         outbox.remove(HERE, events[20].id)
         outbox.remove(HERE, events[20].id)
+        assert outbox.find(HERE, events[20].id) is None
+        assert outbox.list_ids(HERE) == {one.id for one in outbox.list(HERE)}
         assert len(outbox.list(HERE)) == 9
         # What nobody took for a week is not sent any more.
         now = time.time()

@@ -1,102 +1,39 @@
-"""The relay of a Freehold and its connections to others: with our own client, with nostr-sdk, and with a relay of nostr-sdk."""
+"""The relay of a Freehold, with our own client and with nostr-sdk: who may use it, what it takes, and what it keeps."""
 
 import asyncio
 import json
+import sqlite3
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, closing
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import nostr_sdk as sdk
 import pytest
-from tests.gateway.running_gateway import listen
-from tests.mesh.freeholds import PEER, MeshFreehold, pair, running_mesh
+from tests.mesh.freeholds import MeshFreehold, pair, running_mesh
+from tests.mesh.relays import (
+    RELAY,
+    client_of,
+    relay_url,
+)
 from tests.support.condition import DEADLINE, until
-from tests.support.nostr import sdk_relay
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from freehold.gateway.rate_limit import RateLimit
+from freehold.mesh import relay_server, relay_store
 from freehold.mesh.nostr.direct_message import wrap_message
-from freehold.mesh.nostr.event import NostrEvent, sign_event
-from freehold.mesh.nostr.filter import NostrFilter
-from freehold.mesh.nostr.keys import NostrKey, make_key
+from freehold.mesh.nostr.event import sign_event
+from freehold.mesh.nostr.filter import MAX_LIMIT, NostrFilter
+from freehold.mesh.nostr.keys import make_key
 from freehold.mesh.relay_store import RelayStore
-
-RELAY = PEER + "[mesh.relay]\nenabled = true\n"
 
 
 @pytest.fixture
 async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[MeshFreehold]:
     async with running_mesh(tmp_path_factory.mktemp("home"), RELAY) as running:
         yield running
-
-
-def relay_url(home: MeshFreehold) -> str:
-    return f"ws://localhost:{home.gateway.port}/relay"
-
-
-class Client:
-    """A client that says what it wants and reads what it gets."""
-
-    def __init__(self, socket: ClientConnection, url: str) -> None:
-        self._socket = socket
-        self._url = url
-        self.challenge = ""
-
-    async def send(self, *parts: object) -> None:
-        await self._socket.send(json.dumps(parts))
-
-    async def read(self, kind: str) -> list[Any]:
-        """The next message of this kind."""
-        async with asyncio.timeout(DEADLINE):
-            while True:
-                message: list[Any] = json.loads(await self._socket.recv())
-                if message[0] == "AUTH":
-                    self.challenge = message[1]
-                if message[0] == kind:
-                    return message
-
-    async def authenticate(self, key: NostrKey, **changes: str) -> tuple[bool, str]:
-        self.challenge = self.challenge or (await self.read("AUTH"))[1]
-        tags = {"relay": self._url, "challenge": self.challenge, **changes}
-        event = sign_event(key, 22242, "", list(tags.items()))
-        await self.send("AUTH", event.as_json())
-        _, _, is_taken, reason = await self.read("OK")
-        return is_taken, reason
-
-    async def publish(self, event: NostrEvent | dict[str, Any]) -> tuple[bool, str]:
-        await self.send("EVENT", event if isinstance(event, dict) else event.as_json())
-        _, _, is_taken, reason = await self.read("OK")
-        return is_taken, reason
-
-    async def flood(self, text: str, count: int) -> None:
-        for _ in range(count):
-            await self._socket.send(text)
-        await self.read("NOTHING")
-
-    async def find(self, *filters: dict[str, Any], name: str = "q") -> list[dict[str, Any]]:
-        await self.send("REQ", name, *filters)
-        found = []
-        async with asyncio.timeout(DEADLINE):
-            while True:
-                message = json.loads(await self._socket.recv())
-                if message[0] == "EVENT":
-                    found.append(message[2])
-                elif message[0] in ("EOSE", "CLOSED"):
-                    return found
-
-
-@asynccontextmanager
-async def client_of(home: MeshFreehold, key: NostrKey | None = None) -> AsyncIterator[Client]:
-    async with connect(relay_url(home), proxy=None, open_timeout=DEADLINE, max_size=None) as socket:
-        client = Client(socket, relay_url(home))
-        if key is not None:
-            assert await client.authenticate(key) == (True, "")
-        yield client
 
 
 async def test_the_relay_describes_itself_and_names_nobody(home: MeshFreehold) -> None:
@@ -106,7 +43,10 @@ async def test_the_relay_describes_itself_and_names_nobody(home: MeshFreehold) -
     found = answer.json()
     assert answer.headers["content-type"].startswith("application/nostr+json")
     assert {1, 11, 42} <= set(found["supported_nips"])
-    assert found["limitation"]["auth_required"] is True
+    assert "software" not in found  # that would have to be an address
+    limits = found["limitation"]
+    assert (limits["auth_required"], limits["restricted_writes"]) == (True, True)
+    assert (limits["max_limit"], limits["max_message_length"]) == (MAX_LIMIT, relay_server.MAX_MESSAGE)
     assert home.mesh.key.public not in answer.text
 
 
@@ -209,11 +149,97 @@ async def test_strangers_that_wait_and_many_connections_of_one_key_leave_room_fo
         assert (await ninth.authenticate(home.mesh.key))[1].startswith("rate-limited")
 
 
-async def test_too_many_queries_are_refused(home: MeshFreehold) -> None:
+async def test_one_connection_has_few_keys(tmp_path: Path) -> None:
+    async with running_mesh(tmp_path, RELAY + 'readers = "anyone"\n') as home, client_of(home) as client:
+        answers = [await client.authenticate(make_key()) for _ in range(relay_server.MAX_KEYS + 1)]
+        assert [is_taken for is_taken, _ in answers] == [True] * relay_server.MAX_KEYS + [False]
+        assert answers[-1][1].startswith("rate-limited")
+
+
+async def test_too_many_queries_are_refused(home: MeshFreehold, monkeypatch: pytest.MonkeyPatch) -> None:
+    # However slow this machine is, it does not gain more queries meanwhile.
+    monkeypatch.setattr(relay_server, "QUERIES_PER_SECOND", 0.001)
     async with client_of(home, home.mesh.key) as client:
-        for _ in range(60):
+        for _ in range(relay_server.QUERY_BURST + 1):
             await client.send("REQ", "q", {"kinds": [1]})
         assert (await client.read("CLOSED"))[2].startswith("rate-limited")
+
+
+async def test_stored_events_larger_than_what_may_wait_are_told_to_their_end(home: MeshFreehold) -> None:
+    """Who is sent many large messages must not look like a slow reader, and lose the connection each time."""
+    store, key, now = home.mesh.require_relay().store, make_key(), int(time.time())
+    home.mesh.neighbours.add(key.public, "reader", url=None, did=None, grants=(), given=(), who="test")
+    sent = [
+        sign_event(
+            make_key(), 1059, f"{number}" * (30_000 // len(f"{number}")), [("p", key.public)], created_at=now - number
+        )
+        for number in range(300)
+    ]
+    for one in sent:
+        store.add(one, "somebody")
+    found: dict[str, int] = {}
+    async with client_of(home, key) as client:
+        until_then = now
+        while page := await client.find({"kinds": [1059], "until": until_then}):
+            found.update((one["id"], one["created_at"]) for one in page)
+            until_then = min(one["created_at"] for one in page) - 1
+    assert found.keys() == {one.id for one in sent}
+
+
+async def test_one_connection_has_a_bounded_number_of_filters(home: MeshFreehold) -> None:
+    async with client_of(home, home.mesh.key) as client:
+        for number in range(relay_server.MAX_FILTERS_EACH // relay_server.MAX_FILTERS):
+            await client.find(*({"kinds": [kind]} for kind in range(relay_server.MAX_FILTERS)), name=f"q{number}")
+        await client.send("REQ", "more", {"kinds": [1]})
+        assert (await client.read("CLOSED"))[1:] == ["more", "error: too many filters"]
+        # One that is replaced does not count.
+        await client.send("REQ", "q0", {"kinds": [1]})
+        assert (await client.read("EOSE"))[1] == "q0"
+
+
+async def test_the_events_of_one_key_are_bounded_over_all_of_its_connections(home: MeshFreehold) -> None:
+    key = home.mesh.key
+    home.mesh.require_relay().server.rates = RateLimit(0.001, 3)
+    answers = []
+    for number in range(5):
+        async with client_of(home, key) as client:
+            answers.append(await client.publish(sign_event(key, 1, str(number))))
+    assert [is_taken for is_taken, _ in answers] == [True] * 3 + [False] * 2
+    assert answers[-1][1].startswith("rate-limited")
+
+
+@pytest.mark.parametrize("kind", [4, 1059, 21_059])
+async def test_a_direct_message_of_any_kind_is_shown_to_nobody_else(home: MeshFreehold, kind: int) -> None:
+    keys = {name: make_key() for name in ("author", "receiver", "nosy")}
+    for name, key in keys.items():
+        home.mesh.neighbours.add(key.public, name, url=None, did=None, grants=(), given=(), who="test")
+    event = sign_event(keys["author"], kind, "for you", [("p", keys["receiver"].public)])
+    async with AsyncExitStack() as stack:
+        clients = {name: await stack.enter_async_context(client_of(home, key)) for name, key in keys.items()}
+        for client in clients.values():
+            await client.find({"kinds": [kind, 1]}, name="live")
+        assert await clients["author"].publish(event) == (True, "")
+        assert await clients["author"].publish(sign_event(keys["author"], 1, "to all")) == (True, "")
+        assert (await clients["receiver"].read("EVENT"))[2]["id"] == event.id
+        assert (await clients["nosy"].read("EVENT"))[2]["content"] == "to all"
+        assert await clients["nosy"].find({"kinds": [kind]}) == []
+
+
+async def test_strangers_of_one_network_have_no_more_places_than_one_address(tmp_path: Path) -> None:
+    """Whoever has one address of IPv6 has all of its network."""
+    manifest = f'trusted_proxies = ["127.0.0.1"]\n{RELAY}'
+    async with running_mesh(tmp_path, manifest) as home, AsyncExitStack() as stack:
+
+        async def knock(address: str) -> ClientConnection:
+            headers = {"x-forwarded-for": address, "x-forwarded-proto": "https"}
+            waiting = connect(relay_url(home), proxy=None, open_timeout=DEADLINE, additional_headers=headers)
+            return await stack.enter_async_context(waiting)
+
+        for number in range(relay_server.MAX_STRANGERS_EACH):
+            assert "AUTH" in await (await knock(f"2001:db8::{number + 1}")).recv()
+        with pytest.raises(ConnectionClosed):
+            await (await knock("2001:db8::ffff")).recv()
+        assert "AUTH" in await (await knock("2001:db8:1::1")).recv()
 
 
 async def test_another_client_uses_the_relay(home: MeshFreehold) -> None:
@@ -250,78 +276,87 @@ def test_events_are_replaced_and_bounded(tmp_path: Path) -> None:
     again.close()
 
 
-# Connections to relays
+def test_tags_and_large_letters_count_for_what_they_take(tmp_path: Path) -> None:
+    """Otherwise short tags and letters of four bytes would take many times what the owner allows."""
+    key, store = make_key(), RelayStore(tmp_path / "relay.db", 1_000, 400_000)
+    for number in range(20):
+        store.add(sign_event(key, 1, "x", [["t", f"{number}-{place}"] for place in range(1_000)]))
+        store.add(sign_event(key, 7, "\U0001f642" * 25_000, created_at=1_000 + number))
+    assert 1 <= len(store.find([NostrFilter()])) <= 4
+    store.close()
+    assert (tmp_path / "relay.db").stat().st_size < 1_000_000
 
 
-def with_relays(*urls: str, more: str = "") -> str:
-    return f'[mesh]\nmode = "peer"\nrelays = {json.dumps(urls)}\n{more}'
+def test_what_is_read_at_once_is_bounded_and_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_store, "MAX_ANSWER", 6_000)
+    key, store = make_key(), RelayStore(tmp_path / "relay.db", 100, 1 << 20)
+    for number in range(20):
+        store.add(sign_event(key, number % 2, "x" * 1_000, created_at=1_000 + number))
+    filters = [NostrFilter(kinds=frozenset({kind})) for kind in (0, 1)]
+    assert [one.created_at for one in store.find(filters[1:])] == [1019, 1017, 1015, 1013, 1011]
+    assert [one.created_at for one in store.find([filters[1], NostrFilter()])] == [1019, 1018, 1017, 1015]
+    # One that is larger than all of it is told, too.
+    store.add(sign_event(key, 1, "y" * 7_000, created_at=2_000))
+    assert [one.created_at for one in store.find(filters[1:])] == [2_000]
+    store.close()
 
 
-async def messages_of(home: MeshFreehold) -> list[str]:
-    return [one["content"] for one in await home.ask("GET", "/v1/mesh/messages")]
+def test_who_fills_the_relay_pushes_out_nobody_elses_messages(tmp_path: Path) -> None:
+    store = RelayStore(tmp_path / "relay.db", 10, 60_000)
+    hostile, friend = make_key(), make_key()
+    for _ in range(3):
+        store.add(wrap_message(friend, friend.public, "kept"), friend.public)
+    for number in range(100):
+        store.add(sign_event(hostile, 1, str(number)), hostile.public)
+    kept = store.find([NostrFilter()])
+    assert sum(one.kind == 1059 for one in kept) == 3
+    assert sorted(int(one.content) for one in kept if one.kind == 1) == list(range(93, 100))
+    store.add(sign_event(hostile, 1, "x" * 40_000), hostile.public)
+    store.add(sign_event(hostile, 1, "y" * 40_000), hostile.public)
+    assert sum(one.kind == 1059 for one in store.find([NostrFilter()])) == 3
+    store.close()
 
 
-async def wait_for(home: MeshFreehold, *texts: str) -> None:
-    async def is_there() -> bool:
-        return sorted(await messages_of(home)) == sorted(texts)
-
-    await until(is_there)
-
-
-async def test_two_freeholds_write_to_each_other_over_a_foreign_relay_and_over_their_own(
-    home: MeshFreehold, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    async with sdk_relay() as foreign:
-        manifest = with_relays(foreign, relay_url(home))
-        async with running_mesh(tmp_path_factory.mktemp("home"), manifest) as friend:
-            await pair(home, friend)
-            await friend.ask("POST", "/v1/mesh/neighbours/maker/messages", {"text": "hello home"})
-            await wait_for(home, "hello home")
-            await home.ask("POST", "/v1/mesh/neighbours/other/messages", {"text": "hello friend"})
-            await wait_for(friend, "hello friend")
-            async with running_mesh(tmp_path_factory.mktemp("home"), with_relays(foreign)) as third:
-                await pair(friend, third)
-                await third.ask("POST", "/v1/mesh/neighbours/maker/messages", {"text": "hello from the third"})
-                await wait_for(friend, "hello friend", "hello from the third")
-            status = await friend.ask("GET", "/v1/mesh")
-            assert {one["url"]: one["state"] for one in status["relays"]} == {foreign: "ok", relay_url(home): "ok"}
+def test_strangers_with_many_keys_push_out_nothing_of_the_owner_and_of_neighbours(tmp_path: Path) -> None:
+    """Who takes most of the place is the owner here, and each stranger has one event."""
+    owner, neighbour = make_key(), make_key()
+    store = RelayStore(tmp_path / "relay.db", 10, 60_000, lambda: {owner.public, neighbour.public})
+    kept = [sign_event(owner, 1, str(number)) for number in range(5)] + [sign_event(neighbour, 1, "neighbour")]
+    for one in kept:
+        store.add(one, one.pubkey)
+    own = sign_event(make_key(), 1, "of this Freehold")
+    store.add(own)
+    for number in range(100):
+        stranger = sign_event(make_key(), 1, f"stranger {number}")
+        store.add(stranger, stranger.pubkey)
+    found = store.find([NostrFilter()])
+    assert {one.id for one in [*kept, own]} <= {one.id for one in found}
+    assert len(found) == 10
+    # Among those who are known, who takes most loses its oldest, when no stranger is left.
+    for number in range(20):
+        store.add(sign_event(owner, 1, f"more {number}"), owner.public)
+    contents = {one.content for one in store.find([NostrFilter()])}
+    assert {"neighbour", "of this Freehold", "more 19"} <= contents
+    assert len(contents) == 10
+    store.close()
 
 
-async def test_the_relays_of_a_key_are_published_and_messages_go_where_it_reads(
-    home: MeshFreehold, tmp_path: Path
-) -> None:
-    """NIP-65, and NIP-17 for direct messages. What a neighbour names is used, and nothing of strangers."""
-    async with sdk_relay() as foreign, running_mesh(tmp_path, with_relays(foreign, relay_url(home))) as friend:
-        await pair(home, friend)
-        async with client_of(home, home.mesh.key) as client:
-
-            async def is_listed() -> bool:
-                found = await client.find({"kinds": [10_002, 10_050], "authors": [friend.mesh.key.public]})
-                return len(found) == 2 and all(foreign in str(one["tags"]) for one in found)
-
-            await until(is_listed)
-            # The neighbour reads at one of them only.
-            tags = [["r", relay_url(home)], ["r", foreign, "write"]]
-            await client.publish(sign_event(home.mesh.key, 10_002, "", tags, created_at=int(time.time()) + 5))
-        await until(lambda: home.mesh.key.public in friend.mesh.relays._lists)
-        sent: list[str] = []
-        add = friend.mesh.relays.outbox.add
-        friend.mesh.relays.outbox.add = lambda relay, event: (sent.append(relay), add(relay, event))[1]  # type: ignore[method-assign, func-returns-value]
-        await friend.ask("POST", "/v1/mesh/neighbours/maker/messages", {"text": "only where you read"})
-        await wait_for(home, "only where you read")
-        assert sent == [relay_url(home)]
-
-
-async def test_when_a_relay_was_last_seen_is_kept_over_a_restart(tmp_path: Path) -> None:
-    async def seen_at(friend: MeshFreehold) -> object:
-        found = (await friend.ask("GET", "/v1/mesh"))["relays"]
-        return found[0]["seen"] if found else None
-
-    async with sdk_relay() as foreign, running_mesh(tmp_path, with_relays(foreign)) as friend:
-        await until(lambda: seen_at(friend))
-    async with running_mesh(tmp_path, with_relays(foreign)) as friend:
-        await until(lambda: any(one.state == "away" for one in friend.mesh.relays.states()))
-        assert await seen_at(friend) is not None
+def test_a_relay_of_the_version_before_keeps_its_events(tmp_path: Path) -> None:
+    path = tmp_path / "relay.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(f"{relay_store._SCHEMA} PRAGMA user_version = 1;")
+        event = sign_event(make_key(), 1, "from before")
+        values = (event.id, event.pubkey, event.created_at, 1, None, 10, json.dumps(event.as_json()))
+        database.execute(
+            "INSERT INTO event (id, pubkey, created_at, kind, address, size, body) VALUES (?, ?, ?, ?, ?, ?, ?)", values
+        )
+        database.commit()
+    store = RelayStore(path, 5, 1 << 20)
+    assert [one.content for one in store.find([NostrFilter()])] == ["from before"]
+    for number in range(5):
+        store.add(sign_event(make_key(), 1, str(number)))
+    assert sorted(one.content for one in store.find([NostrFilter()])) == ["0", "1", "2", "3", "4"]
+    store.close()
 
 
 async def test_a_relay_for_anyone_still_asks_for_a_key(tmp_path: Path) -> None:
@@ -337,145 +372,3 @@ async def test_a_relay_for_anyone_still_asks_for_a_key(tmp_path: Path) -> None:
             async with client_of(home) as third:
                 with pytest.raises(ConnectionClosed):
                     await third.read("AUTH")
-
-
-async def test_a_clock_that_is_ten_minutes_wrong_is_corrected_by_what_neighbours_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A relay says only that it refuses. The clocks of neighbours are known from signed requests."""
-    wrong = SimpleNamespace(time=lambda: time.time() + 600, monotonic=time.monotonic)
-    monkeypatch.setattr("freehold.mesh.relay_client.time", wrong)
-    async with sdk_relay() as foreign, running_mesh(tmp_path, with_relays(foreign)) as home:
-        other = make_key()
-        home.mesh.neighbours.add(other.public, "other", url=None, did=None, grants=(), given=(), who="test")
-        await home.ask("POST", "/v1/mesh/neighbours/other/messages", {"text": "hello"})
-        await until(lambda: any("too old" in str(one.error) for one in home.mesh.relays.states()))
-        assert home.mesh.relays.outbox.count()[foreign] > 0
-        home.mesh.peers._offsets["https://neighbour.example.com"] = -600
-        home.mesh.relays.refresh()
-        await until(lambda: home.mesh.relays.outbox.count().get(foreign, 0) == 0)
-
-
-async def test_what_a_relay_could_not_take_is_sent_when_it_is_back_even_after_a_restart(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    with listen() as kept:
-        port = kept.getsockname()[1]
-    path, url = tmp_path_factory.mktemp("home"), f"ws://127.0.0.1:{port}"
-    other = make_key()
-    async with running_mesh(path, with_relays(url)) as home:
-        home.mesh.neighbours.add(other.public, "other", url=None, did=None, grants=(), given=(), who="test")
-        await home.ask("POST", "/v1/mesh/neighbours/other/messages", {"text": "kept"})
-        await until(lambda: any(one.state == "away" for one in home.mesh.relays.states()))
-        health = (await home.gateway.http.get("/health", headers=home.owner)).json()
-        state = next(one for one in health["components"] if one["name"] == "mesh")
-        assert (state["state"], url in state["last_error"]) == ("degraded", True)
-    received: list[int] = []
-
-    async def take(socket: ServerConnection) -> None:
-        async for text in socket:
-            message = json.loads(text)
-            if message[0] == "EVENT":
-                received.append(message[1]["kind"])
-                await socket.send(json.dumps(["OK", message[1]["id"], True, ""]))
-
-    async with serve(take, "127.0.0.1", port), running_mesh(path, with_relays(url)) as home:
-        await until(lambda: 1059 in received)
-        await until(lambda: home.mesh.relays.outbox.count() == {})
-
-
-async def test_a_relay_that_repeats_and_reorders_and_forges_changes_nothing(tmp_path: Path) -> None:
-    friend, stranger = make_key(), make_key()
-    events: list[dict[str, Any]] = []
-    over = asyncio.Event()
-
-    async def misbehave(socket: ServerConnection) -> None:
-        async for text in socket:
-            message = json.loads(text)
-            if message[0] == "REQ":
-                for one in [*reversed(events), *events, *events]:
-                    await socket.send(json.dumps(["EVENT", message[1], one]))
-                for nonsense in (
-                    "x",
-                    "[]",
-                    '["EVENT"]',
-                    '["EVENT", "freehold", {"id": 1}]',
-                    '["OK", 1]',
-                    '["AUTH", 1]',
-                ):
-                    await socket.send(nonsense)
-                await socket.send(json.dumps(["EOSE", message[1]]))
-                over.set()
-
-    async with serve(misbehave, "127.0.0.1", 0) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        async with running_mesh(tmp_path, with_relays(f"ws://127.0.0.1:{port}")) as home:
-            me = home.mesh.key.public
-            true = [wrap_message(friend, me, f"message {number}") for number in range(3)]
-            forged = {**wrap_message(friend, me, "forged").as_json(), "sig": true[0].sig}
-            events += [one.as_json() for one in true] + [
-                forged,
-                wrap_message(stranger, me, "from a stranger").as_json(),
-            ]
-            home.mesh.neighbours.add(friend.public, "friend", url=None, did=None, grants=(), given=(), who="test")
-            over.clear()
-            home.mesh.relays.refresh()
-            await asyncio.wait_for(over.wait(), DEADLINE)
-            await wait_for(home, "message 0", "message 1", "message 2")
-
-
-async def test_a_relay_that_floods_is_left_and_the_rest_goes_on(tmp_path: Path) -> None:
-    async def flood(socket: ServerConnection) -> None:
-        event = json.dumps(["EVENT", "freehold", sign_event(make_key(), 1, "x").as_json()])
-        while True:
-            await socket.send(event)
-            await asyncio.sleep(0)
-
-    async with serve(flood, "127.0.0.1", 0) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        async with running_mesh(tmp_path, with_relays(f"ws://127.0.0.1:{port}")) as home:
-            await until(lambda: any(one.error == "it sends too much" for one in home.mesh.relays.states()))
-            assert (await home.gateway.http.get("/livez")).status_code == 200
-
-
-async def test_a_relay_that_withholds_does_not_stop_what_another_delivers(home: MeshFreehold, tmp_path: Path) -> None:
-    async def swallow(socket: ServerConnection) -> None:
-        async for _ in socket:
-            pass
-
-    async with serve(swallow, "127.0.0.1", 0) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        manifest = with_relays(f"ws://127.0.0.1:{port}", relay_url(home))
-        async with running_mesh(tmp_path, manifest) as friend:
-            await pair(home, friend)
-            await friend.ask("POST", "/v1/mesh/neighbours/maker/messages", {"text": "by the other way"})
-            await wait_for(home, "by the other way")
-            waiting = {one["url"]: one["waiting"] for one in (await friend.ask("GET", "/v1/mesh"))["relays"]}
-            assert waiting[f"ws://127.0.0.1:{port}"] > 0
-
-
-async def test_chosen_events_are_told_to_neighbours_without_words(home: MeshFreehold, tmp_path: Path) -> None:
-    manifest = with_relays(relay_url(home), more='publish = ["turn.started", "mesh.key_replaced"]\n')
-    async with running_mesh(tmp_path, manifest) as friend:
-        await pair(home, friend)
-        timeline = friend.gateway.services.timeline
-        timeline.append("turn.started", {"session": "abc", "prompt": "my secret plan"})
-        timeline.append("session.opened", {"session": "abc"})
-
-        async def is_told() -> bool:
-            return bool(await messages_of(home))
-
-        await until(is_told)
-        found = await home.ask("GET", "/v1/mesh/messages")
-        assert [(one["kind"], one["neighbour"]) for one in found] == [("event", "other")]
-        said = json.loads(found[0]["content"])
-        assert (said["kind"], said["data"]) == ("turn.started", {"session": "abc"})
-
-
-async def test_the_mesh_holds_back_readiness_only_when_it_is_required(tmp_path_factory: pytest.TempPathFactory) -> None:
-    for is_required in (False, True):
-        manifest = with_relays("ws://127.0.0.1:9", more=f"required = {str(is_required).lower()}\n")
-        async with running_mesh(tmp_path_factory.mktemp("home"), manifest) as home:
-            await until(lambda: any(one.state == "away" for one in home.mesh.relays.states()))
-            missing = (await home.gateway.http.get("/ready", headers=home.owner)).json()["missing"]
-            assert ("mesh" in [one["name"] for one in missing]) == is_required

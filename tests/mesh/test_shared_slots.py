@@ -248,3 +248,27 @@ async def test_chosen_events_are_in_the_log_of_a_neighbour_each_once(two: Two) -
     # It is known who told it, and it cannot be mistaken for what happened here.
     assert {one.actor for one in found} == {"token:neighbour-other"}
     assert found[-1].data["type"] == "org.freehold.mesh.key_named"
+
+
+async def test_a_neighbour_reads_and_publishes_events_and_does_not_look_after_the_log(two: Two) -> None:
+    keeper, user = two
+    await until(lambda: slot_of(keeper, "events").status.state == "ok")
+    key, log = user.mesh.key, "/v1/slots/events"
+    body = json.dumps({"type": "com.example.made", "data": {}}).encode()
+    assert (await keeper.send_signed(key, "POST", log, body)).status_code == 201
+    for path in ("", "/delivery"):
+        assert (await keeper.send_signed(key, "GET", log + path)).status_code == 200
+    record = b'{"records": []}'
+    for method, path, body in (
+        ("GET", "/export", b""),
+        ("POST", "/import", record),
+        ("GET", "/dead", b""),
+        ("POST", "/dead/resend", b"{}"),
+        ("POST", "/dead/drop", b"{}"),
+    ):
+        refused = await keeper.send_signed(key, method, log + path, body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "events.denied"), path
+        by_owner = await keeper.gateway.http.request(
+            method, log + path, json=json.loads(body) if body else None, headers=keeper.owner
+        )
+        assert by_owner.is_success, path

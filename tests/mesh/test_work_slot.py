@@ -16,6 +16,7 @@ from freehold.slots.orchestrator.contract import (
     ReadRun,
     Run,
     RunEvent,
+    RunEvents,
     SpawnRun,
     TakeChanges,
     TerminateRun,
@@ -78,7 +79,13 @@ async def test_a_run_is_work_that_is_sent_and_its_words_stream_back(two: Two) ->
     runs.costs[child.session] = 0.25
     await runs.is_over_budget(id)
     await runs.tell(id, ChildReport(state="working"))
-    heard = await slot.call(ReadRun(run.id, 0, 1, 5.0), SESSION)
+
+    async def read() -> RunEvents | None:
+        page: RunEvents = await slot.call(ReadRun(run.id, 0, 1, 5.0), SESSION)
+        return page if page.events else None
+
+    heard = await until(read)
+    assert heard is not None
     assert ([one.data for one in heard.events], heard.cursor) == ([{"text": "Autumn"}], 1)
     await runs.tell(id, ChildReport(state="done"))
     await until(lambda: state_is(slot, run.id, "done"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.errors import FreeholdError
+from freehold.mesh.tar_entries import BadTar, read_entries
 
 MAX_FILES = 2_000
 MAX_BYTES = 32 * 1024 * 1024
@@ -55,39 +56,36 @@ def read_archive(packed: bytes) -> list[ArchiveFile]:
     found: dict[str, ArchiveFile] = {}
     total = 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as archive:
-            while (entry := archive.next()) is not None:
-                path = _check_entry(entry)
-                total += entry.size
-                if total > MAX_BYTES or len(found) >= MAX_FILES:
-                    raise _bad("it is too large")
-                content = archive.extractfile(entry)
-                data = b"" if content is None else content.read(entry.size + 1)
-                if len(data) != entry.size:
-                    raise _bad(f"{path} is cut off")
-                if path in found:
-                    raise _bad(f"{path} is in it twice")
-                found[path] = ArchiveFile(path, data, bool(entry.mode & 0o100))
-    except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError, OSError) as error:
-        raise _bad(f"it is damaged: {str(error)[:100]}") from None
+        for entry in read_entries(packed):
+            path = _check_path(entry.path)
+            total += len(entry.data)
+            if total > MAX_BYTES or len(found) >= MAX_FILES:
+                raise _bad("it is too large")
+            if path in found:
+                raise _bad(f"{path} is in it twice")
+            found[path] = ArchiveFile(path, entry.data, bool(entry.mode & 0o100))
+    except BadTar as error:
+        raise _bad(str(error)) from None
     _check_folders(found)
     return [found[path] for path in sorted(found)]
 
 
-def _check_entry(entry: tarfile.TarInfo) -> str:
-    """The path of a plain file. Raises `mesh.bad-file`."""
-    name = entry.name
-    shown = ascii(name[:80])
-    if not entry.isreg() or entry.sparse is not None:
-        raise _bad(f"{shown} is not a plain file")
-    parts = name.split("/")
-    if not name or len(os.fsencode(name)) > MAX_PATH or len(parts) > MAX_DEPTH:
-        raise _bad(f"the path {shown} is too long")
-    if not name.isprintable() or "\\" in name or any(part in ("", ".", "..") for part in parts):
-        raise _bad(f"the path {shown} leads out of the folder or is not plain")
-    if any(len(os.fsencode(part)) > 255 for part in parts):
-        raise _bad(f"the path {shown} has a name that is too long")
-    return name
+def _check_path(path: str) -> str:
+    """Raises `mesh.bad-file`."""
+    problem = find_problem(path)
+    if problem is not None:
+        raise _bad(f"the path {path[:80]!a} {problem}")
+    return path
+
+
+def find_problem(path: str) -> str | None:
+    """Why a path is not used: it is not plain, or leads out of the folder."""
+    parts = path.split("/")
+    if not path.isprintable() or "\\" in path or any(part in ("", ".", "..") for part in parts):
+        return "leads out of the folder or is not plain"
+    if len(path.encode()) > MAX_PATH or len(parts) > MAX_DEPTH:
+        return "is too long"
+    return "has a name that is too long" if any(len(part.encode()) > 255 for part in parts) else None
 
 
 def _check_folders(found: dict[str, ArchiveFile]) -> None:

@@ -151,9 +151,11 @@ class MeshClientBody(BaseModel):
     version: str
     image: str | None
     contracts: dict[str, int]
+    capabilities: list[str] = Field(description="What works there: some of `slots`, `work` and `relay`.")
     load: float
     health: str
     slots: list[str] = Field(description="What it was given and what works here now.")
+    grants: list[Grant] = Field(description="What it was given here.")
 
 
 WorkId = Annotated[str, Path(min_length=1, max_length=40, pattern="^[A-Za-z0-9-]+$")]
@@ -249,30 +251,34 @@ class DecideWorkBody(RequestBody):
     """An empty object."""
 
 
+CardText = Annotated[str, Field(max_length=2_000)]
+CardWords = Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=50)]
+
+
 class AgentSkillBody(BaseModel):
-    id: str
-    name: str
-    description: str
-    tags: list[str]
+    id: CardText
+    name: CardText
+    description: CardText
+    tags: CardWords
 
 
 class AgentCardBody(BaseModel):
     """An agent in the card format of A2A, as far as it fits. Work for it is sent by the mesh and not by A2A."""
 
-    name: str
-    description: str
-    version: str
-    url: str
-    capabilities: dict[str, bool]
-    defaultInputModes: list[str]
-    defaultOutputModes: list[str]
-    skills: list[AgentSkillBody]
+    name: CardText
+    description: CardText
+    version: CardText
+    url: CardText
+    capabilities: Annotated[dict[Annotated[str, Field(max_length=100)], bool], Field(max_length=50)]
+    defaultInputModes: CardWords
+    defaultOutputModes: CardWords
+    skills: Annotated[list[AgentSkillBody], Field(max_length=50)]
 
 
 class AgentCardsBody(BaseModel):
     """The agents of one Freehold that take work, and what the one that asks may use there."""
 
-    agents: list[AgentCardBody]
+    agents: Annotated[list[AgentCardBody], Field(max_length=50)]
     grants: list[Annotated[str, Field(max_length=40)]] = Field(default=[], max_length=20)
 
 
@@ -412,9 +418,11 @@ def client_body(one: "RegisteredClient", neighbour: Neighbour, slots: list[str])
         version=facts.version,
         image=facts.image,
         contracts=dict(facts.contracts),
+        capabilities=list(facts.capabilities),
         load=facts.load,
         health=facts.health,
         slots=slots,
+        grants=sorted(neighbour.grants),
     )
 
 

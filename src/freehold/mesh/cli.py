@@ -14,7 +14,7 @@ from freehold.mesh.grants import GRANTS
 
 if TYPE_CHECKING:
     from freehold.client._sync.mesh import SyncMesh
-    from freehold.client.mesh_models import MeshInfo, NeighbourInfo, WorkDetails
+    from freehold.client.mesh_models import MeshClientInfo, MeshInfo, NeighbourInfo, WorkDetails
     from freehold.mesh.nostr.keys import NostrKey
 
 grant_option = click.option(
@@ -118,7 +118,7 @@ def identity(show_secret: bool, replace: bool, read_secret: bool, record: bool, 
 def pair(
     code: str | None, new: bool, yes: bool, grants: tuple[str, ...], name: str | None, home: Home, as_json: bool
 ) -> None:
-    """Pair with another Freehold: make a code, or enter the code of the other side.
+    """Pair with another Freehold: make a code, or enter theirs.
 
     \b
     Examples:
@@ -239,7 +239,7 @@ def send(name: str, prompt: str, title: str | None, home: Home, as_json: bool) -
 def work(
     id: str | None, accept: bool, into: str, force: bool, drop: bool, stop: bool, home: Home, as_json: bool
 ) -> None:
-    """List the work that was sent, show one job, or decide about its files.
+    """List the work that was sent, or decide about its files.
 
     \b
     Examples:
@@ -350,9 +350,17 @@ def clients(home: Home, as_json: bool) -> None:
         echo_json([one.model_dump() for one in found])
         return
     for one in found:
-        click.echo(f"{one.name}  {_plain(one.version)}  {_plain(one.health)}  last heard {one.heard:%Y-%m-%d %H:%M:%S}")
+        _print_client(one)
     if not found:
         click.echo("No client is registered")
+
+
+def _print_client(one: "MeshClientInfo") -> None:
+    contracts = ", ".join(f"{_plain(name)} {version}" for name, version in sorted(one.contracts.items()))
+    able = ", ".join(_plain(word) for word in one.capabilities)
+    click.echo(f"{one.name}  {_plain(one.version)}  {_plain(one.health)}  last heard {one.heard:%Y-%m-%d %H:%M:%S}")
+    click.echo(f"  image {_plain(one.image or 'none')}, load {one.load:.2f}, works there: {able or 'nothing'}")
+    click.echo(f"  contracts: {contracts or 'none'}; uses here: {', '.join(one.grants) or 'nothing'}")
 
 
 def _plain(text: str) -> str:
@@ -431,11 +439,13 @@ def _print_status(found: "MeshInfo") -> None:
     if found.relay is not None:
         click.echo(f"  relay    {found.relay}")
     for relay in found.relays:
-        waiting = f", {relay.waiting} waiting" if relay.waiting else ""
-        click.echo(f"  {relay.url}: {relay.state}{f' ({relay.error})' if relay.error else ''}{waiting}")
+        seen = "never connected" if relay.seen is None else f"last connected {relay.seen:%Y-%m-%d %H:%M} UTC"
+        more = "".join(f", {words}" for words in (seen, f"{relay.waiting} waiting" if relay.waiting else "") if words)
+        click.echo(f"  {relay.url}: {relay.state}{f' ({relay.error})' if relay.error else ''}{more}")
     if found.registration is not None:
         one = found.registration
-        click.echo(f"  host     {one.host}: {one.state}{f' ({one.error})' if one.error else ''}")
+        serves = f", serves {', '.join(_plain(slot) for slot in one.slots)}" if one.slots else ""
+        click.echo(f"  host     {one.host}: {one.state}{f' ({one.error})' if one.error else ''}{serves}")
 
 
 def _print_neighbour(one: "NeighbourInfo") -> None:

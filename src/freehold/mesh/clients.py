@@ -4,6 +4,7 @@ import asyncio
 import json
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from freehold.errors import FreeholdError
@@ -21,22 +22,31 @@ MAX_SWEEP = 10.0
 
 @dataclass(frozen=True)
 class RegisteredClient:
-    """`heard` is when it last said that it lives."""
+    """`heard` is when it last said that it lives, `alive` the same by a clock that nobody sets and that sleeps with this
+    machine: a client cannot be heard meanwhile."""
 
     pubkey: str
     session: str
     registered: float
     heard: float
     facts: ClientFacts
+    alive: float
 
 
 class RegisteredClients:
     """The table of a host. A heartbeat changes memory only; who is registered survives a restart."""
 
-    def __init__(self, timeline: Timeline, neighbours: Neighbours, heartbeat: float) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        neighbours: Neighbours,
+        heartbeat: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._timeline = timeline
         self._neighbours = neighbours
         self.heartbeat = heartbeat
+        self._clock = clock
         self._rates = RateLimit(rate=0.2, burst=10)
         self._known: dict[str, RegisteredClient] = {}
 
@@ -46,7 +56,7 @@ class RegisteredClients:
         rows = self._timeline.query("SELECT pubkey, session, registered, facts FROM mesh_client")
         for pubkey, session, registered, facts in rows:
             self._known[pubkey] = RegisteredClient(
-                pubkey, session, registered, now, decode(ClientFacts, json.loads(facts))
+                pubkey, session, registered, now, decode(ClientFacts, json.loads(facts)), self._clock()
             )
 
     def list(self) -> list[RegisteredClient]:
@@ -58,7 +68,7 @@ class RegisteredClients:
         if wait > 0:
             raise RateLimited("mesh.too-many", "You register too often", wait)
         now = time.time()
-        made = RegisteredClient(pubkey, secrets.token_hex(16), now, now, facts)
+        made = RegisteredClient(pubkey, secrets.token_hex(16), now, now, facts, self._clock())
         await asyncio.to_thread(self._store, made)
         self._known[pubkey] = made
         return made
@@ -69,7 +79,7 @@ class RegisteredClients:
         if found is None or found.session != session:
             raise FreeholdError("mesh.evicted", "You are not registered here", hint="Register again")
         facts = replace(found.facts, health=health, load=load)
-        self._known[pubkey] = replace(found, heard=time.time(), facts=facts)
+        self._known[pubkey] = replace(found, heard=time.time(), facts=facts, alive=self._clock())
 
     async def remove(self, pubkey: str, session: str | None, reason: str) -> None:
         """Idempotent. With a session, only that one."""
@@ -82,12 +92,15 @@ class RegisteredClients:
         """Until cancelled: evicts who is silent, and who is no neighbour any more."""
         while True:
             await asyncio.sleep(min(MAX_SWEEP, self.heartbeat / 2))
-            limit = time.time() - MISSED * self.heartbeat
-            for one in self.list():
-                if self._neighbours.find(one.pubkey) is None:
-                    self._known.pop(one.pubkey, None)
-                elif one.heard < limit:
-                    await self.remove(one.pubkey, one.session, f"{MISSED} heartbeats are missing")
+            await self.remove_silent()
+
+    async def remove_silent(self) -> None:
+        limit = self._clock() - MISSED * self.heartbeat
+        for one in self.list():
+            if self._neighbours.find(one.pubkey) is None:
+                self._known.pop(one.pubkey, None)
+            elif one.alive < limit:
+                await self.remove(one.pubkey, one.session, f"{MISSED} heartbeats are missing")
 
     def _store(self, one: RegisteredClient) -> None:
         with self._timeline.transaction() as tx:

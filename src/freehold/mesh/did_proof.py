@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from freehold.identity.atproto.fetcher import NetworkOverrides
 
 COLLECTION = "org.freehold.mesh.key"
+NO_RECORD = (400, 404)
+"""How a server says that there is no such record or account. Anything else says nothing about it."""
 TIMEOUT = 20.0
 INTERVAL = 3600.0
 
@@ -34,8 +36,10 @@ async def is_named_by(did: str, public: str, plc_url: str, network: "NetworkOver
         account = await Resolver(fetcher, plc_url=plc_url).resolve_did(did)
         query = urlencode({"repo": did, "collection": COLLECTION, "rkey": npub})
         answer = await fetcher.request("GET", f"{account.pds.rstrip('/')}/xrpc/com.atproto.repo.getRecord?{query}")
-        if answer.status != 200:
+        if answer.status in NO_RECORD:
             return False
+        if answer.status != 200:
+            raise FreeholdError("mesh.unreachable", f"The server of {did} answered {answer.status}")
         value = answer.json().get("value")
     except (FetchError, SignInProblem) as error:
         raise FreeholdError("mesh.unreachable", f"The account {did} could not be asked: {error}") from None
@@ -71,7 +75,7 @@ class DidProofs:
             for one in self._neighbours.list():
                 try:
                     proof = await self.prove(one.did, one.pubkey)
-                    if proof != one.proof and not (proof == "claimed" and one.proof == "proven"):
+                    if proof not in (one.proof, "claimed"):  # who cannot be asked now changes nothing
                         await asyncio.to_thread(self._neighbours.note_proof, one.pubkey, proof)
                 except Exception as error:
                     log_unexpected(error, "the DID of a neighbour could not be checked")

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from freehold.errors import FreeholdError
@@ -15,8 +15,9 @@ from freehold.mesh.relays import RelaysAway
 if TYPE_CHECKING:
     from freehold.mesh.mesh import Mesh
 
-MAX_KEPT = 300
-"""Messages that nobody has taken yet. When there are more, the oldest are dropped: they are most often of strangers."""
+MAX_KEPT, MAX_LENGTH = 5_000, 4 * 1024 * 1024
+"""Messages that are kept for who takes them, and their characters. When there are more, the oldest are dropped, and of
+characters the longest messages: strangers may send many before a channel reads what its owner wrote."""
 MAX_TEXT = 20_000
 """Characters that are kept of a message: more than anybody carries out."""
 MAX_BATCH = 100
@@ -31,8 +32,8 @@ class DirectInbox:
     def __init__(self, mesh: "Mesh") -> None:
         self._mesh = mesh
         self._name = secrets.token_hex(8)
-        self._kept: deque[tuple[int, DirectMessage | None]] = deque(maxlen=MAX_KEPT)
-        self._last = 0
+        self._kept: dict[int, DirectMessage | None] = {}
+        self._length = self._last = 0
         self._changed = asyncio.Event()
 
     @property
@@ -52,8 +53,16 @@ class DirectInbox:
     def take(self, rumor: Rumor) -> None:
         """A message that somebody has sealed for this key."""
         self._last += 1
-        self._kept.append((self._last, self._read(rumor)))
+        self._kept[self._last] = self._read(rumor)
+        self._length += _length_of(self._kept[self._last])
+        while len(self._kept) > MAX_KEPT:
+            self._drop(next(iter(self._kept)))
+        while self._length > MAX_LENGTH:
+            self._drop(max(self._kept, key=lambda number: _length_of(self._kept[number])))
         self._changed.set()
+
+    def _drop(self, number: int) -> None:
+        self._length -= _length_of(self._kept.pop(number))
 
     async def send(self, receiver: str, text: str, reply_to: str | None) -> str:
         other, key = read_public_key(receiver), self._mesh.key
@@ -75,7 +84,7 @@ class DirectInbox:
                     await self._changed.wait()
         except TimeoutError:
             pass
-        found = [(number, one) for number, one in self._kept if number > after][:MAX_BATCH]
+        found = list(islice(((number, one) for number, one in self._kept.items() if number > after), MAX_BATCH))
         last = found[-1][0] if found else self._last
         messages = tuple(one for _, one in found if one is not None)
         return DirectMessageBatch(messages, f"{self._name}:{last}", len(found) - len(messages))
@@ -89,3 +98,7 @@ class DirectInbox:
         replied = next((tag[1] for tag in rumor.tags if len(tag) > 1 and tag[0] == "e" and is_hex(tag[1], 64)), None)
         at = min(float(rumor.created_at), time.time())
         return DirectMessage(rumor.id, show_key(rumor.pubkey), rumor.content[:MAX_TEXT], at, replied)
+
+
+def _length_of(message: DirectMessage | None) -> int:
+    return 0 if message is None else len(message.text)

@@ -2,11 +2,12 @@
 
 import asyncio
 import sqlite3
+from datetime import UTC, datetime
 from importlib.util import find_spec
 
 from freehold.gateway.services import Services
 from freehold.mesh.section import MeshSection
-from freehold.observe.probes import Probe, ProbeResult
+from freehold.observe.probes import PartState, Probe, ProbeResult
 from freehold.timeline import Timeline
 
 
@@ -17,25 +18,28 @@ def make_probe(services: Services) -> Probe:
             return ProbeResult("off")
         if find_spec("coincurve") is None:
             return ProbeResult("failed", "the library for its keys is not installed: pip install 'freehold[mesh]'")
-        away = await asyncio.to_thread(_list_away, services.timeline, section)
-        return ProbeResult("degraded", "; ".join(away)) if away else None
+        return await asyncio.to_thread(_look, services.timeline, section)
 
     return probe
 
 
-def _list_away(timeline: Timeline, section: MeshSection) -> list[str]:
-    """What of the manifest cannot be reached, with the reason."""
+def _look(timeline: Timeline, section: MeshSection) -> ProbeResult:
+    """Each relay and the host of the manifest. What cannot be reached is named with the reason."""
     try:
-        relays = dict(timeline.query("SELECT url, CASE state WHEN 'ok' THEN NULL ELSE error END FROM mesh_relay"))
-        hosts = timeline.query("SELECT host, state, error FROM mesh_registration")
+        relays = {row[0]: row[1:] for row in timeline.query("SELECT url, state, error, seen FROM mesh_relay")}
+        hosts = {row[0]: row[1:] for row in timeline.query("SELECT host, state, error FROM mesh_registration")}
     except sqlite3.OperationalError:
-        return ["the mesh has not started"]
-    found = [
-        f"{url}: {relays.get(url, 'not connected yet')}" for url in section.relays if relays.get(url, "") is not None
-    ]
+        return ProbeResult("degraded", "the mesh has not started")
+    parts = tuple(_show_relay(url, *relays.get(url, ("away", "not connected yet", None))) for url in section.relays)
+    away = [f"{one.name}: {one.error}" for one in parts if one.state != "ok"]
     if section.mode == "client":
-        states = {host: (state, error) for host, state, error in hosts}
-        state, error = states.get(section.host, ("waiting", None))
+        state, error = hosts.get(section.host, ("waiting", None))
         if state != "registered":
-            found.append(f"{section.host}: {error or state}")
-    return found
+            away.append(f"{section.host}: {error or state}")
+    return ProbeResult("degraded", "; ".join(away), parts) if away else ProbeResult("ok", None, parts)
+
+
+def _show_relay(url: str, state: str, error: str | None, seen: float | None) -> PartState:
+    at = None if seen is None else datetime.fromtimestamp(seen, UTC)
+    is_well = state == "ok" and error is None
+    return PartState(url, "ok", at, None) if is_well else PartState(url, "degraded", at, error or state)

@@ -4,13 +4,15 @@ import asyncio
 import base64
 import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from freehold.errors import FreeholdError
-from freehold.history.calls import ChangeSetFile, ReadChangeSet
-from freehold.mesh.archive import MAX_BYTES, MAX_FILES, ArchiveFile, digest_of, pack_files
+from freehold.history.copy_calls import ChangeSetFile, ReadChangeSet
+from freehold.mesh.archive import MAX_BYTES, MAX_FILES, ArchiveFile, digest_of, find_problem, pack_files
+from freehold.mesh.archive_response import TIMEOUT
 from freehold.mesh.neighbours import Neighbour
 from freehold.mesh.nostr.event import NostrEvent, sign_event
 from freehold.mesh.nostr.keys import NostrKey
@@ -18,10 +20,11 @@ from freehold.mesh.section import MeshWorkSection
 from freehold.mesh.sent_jobs import WorkRequest
 from freehold.slots import Slot
 from freehold.slots.contract import SlotCaller
-from freehold.slots.errors import SlotError
 from freehold.slots.orchestrator.contract import (
+    MAX_PAGE,
     UNFINISHED,
     GetRun,
+    ListRuns,
     ReadRun,
     Run,
     RunEvents,
@@ -46,20 +49,33 @@ class SignedArchive:
 
 
 class HostedWork:
-    """What a neighbour asks for is data: it is the prompt of an agent that gets no folder of this Freehold."""
+    """What a neighbour asks for is data: it is the prompt of an agent that gets no folder of this Freehold.
 
-    def __init__(self, services: "Services", section: MeshWorkSection) -> None:
+    `require_work` raises `mesh.denied` for a key that may not send work any more.
+    """
+
+    def __init__(self, services: "Services", section: MeshWorkSection, require_work: Callable[[str], object]) -> None:
         self._services = services
         self._section = section
+        self._require_work = require_work
         self._begin = asyncio.Lock()
+        self._archives: dict[str, float] = {}
+        """Until when an archive is sent to whom."""
 
     async def begin(self, neighbour: Neighbour, id: str, request: WorkRequest) -> Run:
         """Begins a job once, however often it is asked for by the same id."""
+        beginning = asyncio.ensure_future(self._begin_once(neighbour, id, request))
+        beginning.add_done_callback(_ignore_result)
+        # Also when its request is cut off: a job that began and is not noted could not be ended with the others.
+        return await asyncio.shield(beginning)
+
+    async def _begin_once(self, neighbour: Neighbour, id: str, request: WorkRequest) -> Run:
         async with self._begin:
+            self._require_work(neighbour.pubkey)  # it may have been taken back while this request waited
             known = await self._find(neighbour, id)
             if known is not None:
                 return await self._get(known)
-            if await self._count_active(neighbour) >= self._section.max_jobs:
+            if len(await self._list_active(neighbour)) >= self._section.max_jobs:
                 raise FreeholdError(
                     "mesh.too-many",
                     f"{self._section.max_jobs} jobs of you run here already",
@@ -84,18 +100,29 @@ class HostedWork:
         return await self._slot.call(ReadRun(run, after, 100, seconds), self._caller(neighbour))
 
     async def stop(self, neighbour: Neighbour, id: str) -> Run:
-        return await self._slot.call(TerminateRun(await self._require(neighbour, id)), self._caller(neighbour))
+        return await self._end(await self._get(await self._require(neighbour, id)))
 
     async def stop_all(self, neighbour: Neighbour) -> None:
-        """Ends its jobs that run. For one that was evicted."""
-        sql = "SELECT run FROM mesh_hosted_work WHERE pubkey = ? ORDER BY created DESC LIMIT 50"
-        for (run,) in await asyncio.to_thread(self._services.timeline.query, sql, (neighbour.pubkey,)):
-            with suppress(FreeholdError):  # it has ended and is forgotten, or cannot be reached
-                if (await self._get(run)).state in UNFINISHED:
-                    await self._slot.call(TerminateRun(run), self._caller(neighbour))
+        """Ends its jobs that run, also one that is about to begin. For one that may not send work any more."""
+        async with self._begin:
+            with suppress(FreeholdError):  # there is no orchestrator any more, and so no run
+                for run in await self._list_active(neighbour):
+                    with suppress(FreeholdError):  # it has just ended
+                        await self._end(run)
+
+    def begin_archive(self, neighbour: Neighbour) -> None:
+        """One archive at a time for each neighbour: it is in memory as a whole. Raises `mesh.too-many`."""
+        now = time.monotonic()
+        if self._archives.get(neighbour.pubkey, now) > now:
+            raise FreeholdError("mesh.too-many", "An archive is sent to you already", hint="Wait for its end")
+        self._archives[neighbour.pubkey] = now + 2 * TIMEOUT
+
+    def end_archive(self, neighbour: Neighbour) -> None:
+        """Idempotent."""
+        self._archives.pop(neighbour.pubkey, None)
 
     async def pack(self, neighbour: Neighbour, id: str, key: NostrKey) -> SignedArchive:
-        """The files that a finished job has made, signed. Links and special files are left out."""
+        """The files that a finished job has made, signed. Links, special files and names that are not plain are left out."""
         run = await self._require(neighbour, id)
         if (await self._get(run)).state in UNFINISHED:
             raise FreeholdError("mesh.unfinished", "The work has not finished", hint="Wait for its end")
@@ -156,16 +183,23 @@ class HostedWork:
         rows = await asyncio.to_thread(self._services.timeline.query, sql, (neighbour.pubkey, id))
         return rows[0][0] if rows else None
 
-    async def _count_active(self, neighbour: Neighbour) -> int:
-        sql = "SELECT run FROM mesh_hosted_work WHERE pubkey = ? ORDER BY created DESC LIMIT 50"
-        active = 0
-        for (run,) in await asyncio.to_thread(self._services.timeline.query, sql, (neighbour.pubkey,)):
-            try:
-                active += (await self._get(run)).state in UNFINISHED
-            except SlotError as error:
-                if error.problem != "not-found":
-                    raise
-        return active
+    async def _list_active(self, neighbour: Neighbour) -> list[Run]:
+        """Its jobs that have not finished, however many others it has begun since."""
+        found: list[Run] = []
+        cursor: str | None = None
+        while True:
+            page = await self._slot.call(ListRuns(active=True, limit=MAX_PAGE, cursor=cursor), SlotCaller("freehold"))
+            found += page.runs
+            cursor = page.cursor
+            if cursor is None:
+                break
+        sql = "SELECT 1 FROM mesh_hosted_work WHERE pubkey = ? AND run = ?"
+        query = self._services.timeline.query
+        return [one for one in found if await asyncio.to_thread(query, sql, (neighbour.pubkey, one.id))]
+
+    async def _end(self, run: Run) -> Run:
+        """In the name of who began it: the neighbour may have had another one then."""
+        return await self._slot.call(TerminateRun(run.id), SlotCaller(run.began_by))
 
     def _note(self, neighbour: Neighbour, id: str, run: Run) -> None:
         with self._services.timeline.transaction() as tx:
@@ -176,11 +210,17 @@ class HostedWork:
             tx.append("mesh.work_received", {"neighbour": neighbour.name, "run": run.id})
 
 
+def _ignore_result(done: "asyncio.Future[Run]") -> None:
+    """Who waits gets it. When nobody waits any more, a refusal is no error of ours."""
+    if not done.cancelled():
+        done.exception()
+
+
 def _take(found: dict[str, tuple[int, bytearray]], one: ChangeSetFile) -> int:
     """Adds a part of a file. How many bytes it has."""
     path = one.path.removeprefix("workspace/")
-    if not stat.S_ISREG(one.mode) or "\\x" in path:
-        return 0
+    if not stat.S_ISREG(one.mode) or find_problem(path) is not None:
+        return 0  # one of them would refuse all others
     data = base64.b64decode(one.data)
     found.setdefault(path, (one.mode, bytearray()))[1].extend(data)
     return len(data)

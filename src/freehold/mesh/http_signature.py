@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from freehold.errors import FreeholdError
+from freehold.gateway.steady_time import steady_time
 from freehold.mesh.nostr.event import BadEvent, NostrEvent, read_event, sign_event
 from freehold.mesh.nostr.keys import NostrKey
 
@@ -48,15 +49,18 @@ def signed_body(event: NostrEvent) -> str:
 
 
 class SignatureCheck:
-    """Checks one signed request after the other, and knows which were used. Not for several threads."""
+    """Checks one signed request after the other, and knows which were used. Not for several threads.
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    `check` first; then `use` without a pause. What is refused in between takes no place.
+    """
+
+    def __init__(self, clock: Callable[[], float] = steady_time) -> None:
         self._clock = clock
         self._started = clock()
         self._used: OrderedDict[str, float] = OrderedDict()
 
     def check(self, event: NostrEvent, method: str, url: str) -> None:
-        """Raises `mesh.bad-signature`, `mesh.clock-skew` or `mesh.replayed`. What passes once does not pass again."""
+        """Raises `mesh.bad-signature`, `mesh.clock-skew` or `mesh.replayed`."""
         if event.tag("method") != method or event.tag("u") != url:
             raise FreeholdError("mesh.bad-signature", "The signature is for another request")
         now = self._clock()
@@ -65,13 +69,17 @@ class SignatureCheck:
             raise FreeholdError(
                 "mesh.clock-skew",
                 f"The request was signed at {event.created_at}, and here it is {int(now)}",
-                hint="Set the clock of the machine",
+                hint="Set the clocks of both machines. After one was set back by days: freehold restart gateway there",
             )
         if not event.is_signed:
             raise FreeholdError("mesh.bad-signature", "The signature of the request is wrong")
-        self._forget(now)
         if event.id in self._used:
             raise FreeholdError("mesh.replayed", "This request was received before")
+
+    def use(self, event: NostrEvent) -> None:
+        """What was checked does not pass again. Raises `mesh.busy`."""
+        now = self._clock()
+        self._forget(now)
         if len(self._used) >= MAX_KEPT:
             raise FreeholdError("mesh.busy", "Too many requests of neighbours")
         self._used[event.id] = now

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
 from freehold.identity.atproto.syntax import is_did
+from freehold.mesh.neighbours import slug
 from freehold.mesh.nostr.event import BadEvent, NostrEvent, read_event, sign_event
 from freehold.mesh.nostr.keys import NostrKey, make_key, read_secret_key
 
@@ -45,16 +46,24 @@ def replace_key(vault: Vault, text: str | None) -> NostrKey:
 
 @dataclass(frozen=True)
 class OwnerStatement:
-    """What a key says about its Freehold. That the DID agrees is another question: see `did_proof`."""
+    """What a key says about its Freehold. That the DID agrees is another question: see `did_proof`.
+
+    `name` is one that a neighbour can have. `url` is where its Freehold is reached, if it says that.
+    """
 
     pubkey: str
     name: str
     did: str | None
+    url: str | None = None
 
 
-def sign_statement(key: NostrKey, name: str, did: str | None, challenge: str = "") -> NostrEvent:
-    """`challenge` is what the receiver chose, so that an old statement cannot be sent again."""
-    tags = [["d", STATEMENT_NAME], ["challenge", challenge], *([["i", did]] if did else [])]
+def sign_statement(
+    key: NostrKey, name: str, did: str | None, challenge: str = "", url: str | None = None
+) -> NostrEvent:
+    """`challenge` is what the receiver chose, so that an old statement cannot be sent again. With `url`, nobody else can
+    show the statement at an address of theirs."""
+    more = [["i", did]] if did else []
+    tags = [["d", STATEMENT_NAME], ["challenge", challenge], *more, *([["u", url]] if url else [])]
     return sign_event(key, STATEMENT, json.dumps({"name": name, "did": did}), tags)
 
 
@@ -68,7 +77,7 @@ def read_statement(value: object, challenge: str = "") -> OwnerStatement:
         raise FreeholdError("mesh.bad-signature", f"The statement of the neighbour cannot be used: {error}") from None
     if not isinstance(name, str) or not (did is None or (isinstance(did, str) and len(did) <= 2048 and is_did(did))):
         raise FreeholdError("mesh.bad-signature", "The statement of the neighbour has no valid name or DID")
-    return OwnerStatement(event.pubkey, name[:80], did)
+    return OwnerStatement(event.pubkey, slug(name), did, event.tag("u"))
 
 
 def _read_statement_event(value: object, challenge: str) -> NostrEvent:

@@ -13,8 +13,9 @@ from freehold import __version__
 from freehold.agents.catalogue.registry import find_agent
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import make_addresses
-from freehold.gateway.conversation_words import event_without_words
+from freehold.gateway.steady_time import steady_time
 from freehold.mesh.account_record import AccountRecord
+from freehold.mesh.ahead_times import AheadTimes
 from freehold.mesh.bodies import AgentCardBody, AgentCardsBody, AgentSkillBody
 from freehold.mesh.clients import RegisteredClients
 from freehold.mesh.did_proof import DidProofs
@@ -31,10 +32,11 @@ from freehold.mesh.paired_freeholds import sign_for
 from freehold.mesh.pairings import Pairings, known_grants
 from freehold.mesh.peer_address import is_here
 from freehold.mesh.peer_client import PeerClient
+from freehold.mesh.published_event import write_published_event
 from freehold.mesh.registration import HostLink, HostRegistration
 from freehold.mesh.relay_server import RelayServer
 from freehold.mesh.relay_store import RelayStore
-from freehold.mesh.relays import AGENT_EVENT, Relays, write_agent_event
+from freehold.mesh.relays import AGENT_EVENT, Relays
 from freehold.mesh.section import MeshRelaySection, MeshSection
 from freehold.mesh.sent_work import SentWork
 from freehold.mesh.work_runs import WorkRuns
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from freehold.gateway.context import RouteContext
 
 REVOCATION_INTERVAL = 0.25
-MAX_PUBLISHED = 16_000
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,13 @@ class Mesh:
         origins = make_addresses(
             port=gateway.port, public_url=gateway.public_url, trusted_proxies=gateway.trusted_proxies
         ).origins
-        self.signatures = NeighbourSignatures(self.neighbours, services.tokens, origins)
+        self._ahead = AheadTimes(services.home.root / "mesh" / "ahead.db")
+        self.signatures = NeighbourSignatures(self.neighbours, services.tokens, origins, self._ahead)
         self._key: NostrKey | None = None
         self.clients = RegisteredClients(services.timeline, self.neighbours, section.heartbeat)
         self.registration = self._make_registration()
         self.work = SentWork(self)
-        self.hosted = HostedWork(services, section.work)
+        self.hosted = HostedWork(services, section.work, lambda pubkey: self.require_grant(pubkey, "work"))
         self.direct = DirectInbox(self)
         self.record = AccountRecord(self)
         self._own_relay: OwnRelay | None = None
@@ -86,6 +88,7 @@ class Mesh:
     def load(self) -> None:
         """Blocks."""
         self._key = load_key(self.services.vault)
+        self._ahead.load(steady_time())
         self.neighbours.load()
         self._own_relay = self._open_relay()
         server = None if self._own_relay is None else self._own_relay.server
@@ -126,6 +129,7 @@ class Mesh:
             self.services.slots.paired.runs = None
             self.services.direct_messages.service = None
             self.record.close()
+            self._ahead.close()
             await self.peers.close()
             if self._own_relay is not None:
                 self._own_relay.store.close()
@@ -167,16 +171,21 @@ class Mesh:
         async def receive(event: NostrEvent) -> None:
             await self.relays.receive("", event)
 
-        store = RelayStore(self.services.home.root / "mesh" / "relay.db", section.max_events, section.max_bytes)
+        def list_known() -> frozenset[str]:
+            own = {self.key.public} if owner is None else {self.key.public, owner}
+            return frozenset(own.union(one.pubkey for one in self.neighbours.list()))
+
+        path = self.services.home.root / "mesh" / "relay.db"
+        store = RelayStore(path, section.max_events, section.max_bytes, list_known)
         return OwnRelay(section, RelayServer(store, section.max_connections, is_allowed, receive), store)
 
     async def _look_after_neighbours(self) -> None:
-        """Ends connections to the relay, and notes who was heard. A token may be revoked by another process as well."""
+        """Notes who was heard, and ends what goes on for who was revoked: another process may revoke a token as well."""
         known = -1
         while True:
             current = self.services.sign_ins.revocation_count()
-            if current != known and self._own_relay is not None:
-                self._own_relay.server.close_revoked()
+            if current != known:
+                await self._end_revoked()
             known = current
             heard, self.signatures.heard = self.signatures.heard, set()
             for pubkey in heard:
@@ -184,17 +193,24 @@ class Mesh:
                     await asyncio.to_thread(self.neighbours.note_seen, pubkey)
             await asyncio.sleep(REVOCATION_INTERVAL)
 
+    async def _end_revoked(self) -> None:
+        if self._own_relay is not None:
+            self._own_relay.server.close_revoked()
+        for one in await asyncio.to_thread(self.neighbours.find_revoked):
+            await self.clients.remove(one.pubkey, None, "its token was revoked")
+            await self.hosted.stop_all(one)
+
     async def _publish_events(self) -> None:
-        """Tells each neighbour the chosen kinds of events, without the words of conversations."""
+        """Tells each neighbour the chosen kinds of events."""
         if not self.section.publish:
             return
         timeline = self.services.timeline
         last = await asyncio.to_thread(timeline.last)
         async with aclosing(timeline.follow(0 if last is None else last.seq, self.section.publish)) as events:
             async for event in events:
-                content = write_agent_event(event.kind, event.at, event_without_words(event.kind, event.data))
-                for one in self.neighbours.list():
-                    await self.relays.send(one.pubkey, content[:MAX_PUBLISHED], AGENT_EVENT)
+                content = write_published_event(event)
+                for one in filter(self.neighbours.is_active, self.neighbours.list()):
+                    await self.relays.send(one.pubkey, content, AGENT_EVENT)
 
     # Identity
 
@@ -222,8 +238,8 @@ class Mesh:
         is_reached = self.services.manifest.gateway.public_url is not None or is_here(other)
         return self.url if is_reached else None
 
-    def make_statement(self, challenge: str = "") -> NostrEvent:
-        return sign_statement(self.key, self.name, self.did, challenge)
+    def make_statement(self, challenge: str = "", url: str | None = None) -> NostrEvent:
+        return sign_statement(self.key, self.name, self.did, challenge, url)
 
     async def replace_key(self, text: str | None, who: str) -> str:
         """The new public key. Neighbours know only the old one and must be paired again."""
@@ -238,11 +254,24 @@ class Mesh:
     # Neighbours
 
     async def set_grants(self, name: str, grants: Iterable[str], who: str) -> Neighbour:
-        return await asyncio.to_thread(self.neighbours.set_grants, name, read_grants(grants), who)
+        """What goes on by a grant that is taken back ends: its requests and streams, its place, and its jobs."""
+        before = self.neighbours.get(name)
+        found = await asyncio.to_thread(self.neighbours.set_grants, name, read_grants(grants), who)
+        self.services.connections.end_token(before.token)
+        await self.end_ungranted(found)
+        return found
+
+    async def end_ungranted(self, neighbour: Neighbour) -> None:
+        """Its place and its jobs, where it has no grant for them any more. It may have lost one by pairing again."""
+        if "register" not in neighbour.grants:
+            await self.clients.remove(neighbour.pubkey, None, "the grant was taken back")
+        if "work" not in neighbour.grants:
+            await self.hosted.stop_all(neighbour)
 
     async def evict(self, name: str, who: str) -> Neighbour:
         """Out at once: its requests, its streams and its connections to the relay."""
         found = await asyncio.to_thread(self.neighbours.remove, name, who)
+        self.services.connections.end_token(found.token)
         if self._own_relay is not None:
             self._own_relay.server.close_revoked()
         await self.clients.remove(found.pubkey, None, "evicted")
@@ -254,6 +283,7 @@ class Mesh:
         """Whoever depends on who is paired looks again."""
         self.proofs.wake()
         self.relays.refresh()
+        self.work.retry()
         if self.registration is not None:
             self.registration.wake()
 
@@ -289,7 +319,7 @@ class Mesh:
         """What this Freehold tells its host."""
         failed = [one.name for one in self.context.publisher.health.states if one.required and one.state != "ok"]
         health = "ok" if not failed else f"not ready: {', '.join(failed)}"[:200]
-        return await asyncio.to_thread(read_facts, self.services, ("slots", "work"), health)
+        return await asyncio.to_thread(read_facts, self.services, self._own_relay is not None, health)
 
     async def read_cards(self, neighbour: Neighbour) -> AgentCardsBody:
         """The agents of a neighbour that take work, and what it lets this one use. Also notes the latter."""

@@ -7,14 +7,15 @@ from typing import Literal, cast
 from freehold.mesh.nostr.direct_message import Rumor
 from freehold.timeline import Timeline
 
-MAX_KEPT = 5_000
+MAX_KEPT, BATCH = 5_000, 100
+"""When there is a batch more, who has most of them loses so many of the oldest: one neighbour pushes out nobody else's."""
 MAX_CONTENT = 16_000
 MessageKind = Literal["message", "event"]
 
 
 @dataclass(frozen=True)
 class NeighbourMessage:
-    """`at` is when the sender says that it was written, `received` when it came."""
+    """`at` is when the sender says that it was written, and never later than `received`, when it came."""
 
     id: str
     pubkey: str
@@ -32,24 +33,30 @@ class NeighbourMessages:
 
     def add(self, rumor: Rumor, kind: MessageKind) -> bool:
         """Whether it is new."""
+        now = time.time()
         with self._timeline.transaction() as tx:
             added = tx.execute(
                 "INSERT INTO mesh_message (id, pubkey, at, received, kind, content) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT DO NOTHING",
-                (rumor.id, rumor.pubkey, rumor.created_at, time.time(), kind, rumor.content[:MAX_CONTENT]),
+                (rumor.id, rumor.pubkey, min(rumor.created_at, int(now)), now, kind, rumor.content[:MAX_CONTENT]),
             ).rowcount
             if added:
-                tx.execute(
-                    "DELETE FROM mesh_message WHERE rowid <="
-                    " (SELECT rowid FROM mesh_message ORDER BY rowid DESC LIMIT 1 OFFSET ?)",
-                    (MAX_KEPT,),
-                )
+                (count,) = tx.execute("SELECT count(*) FROM mesh_message").fetchone()
+                if count >= MAX_KEPT + BATCH:
+                    tx.execute(
+                        "DELETE FROM mesh_message WHERE rowid IN (SELECT rowid FROM mesh_message WHERE pubkey ="
+                        " (SELECT pubkey FROM mesh_message GROUP BY pubkey ORDER BY count(*) DESC LIMIT 1)"
+                        " ORDER BY rowid LIMIT ?)",
+                        (count - MAX_KEPT,),
+                    )
         return bool(added)
 
     def list(self, limit: int) -> list[NeighbourMessage]:
         """The newest first, by when they were written: a relay may deliver them in any order."""
         rows = self._timeline.query(
-            "SELECT id, pubkey, at, received, kind, content FROM mesh_message ORDER BY at DESC, id LIMIT ?", (limit,)
+            "SELECT id, pubkey, min(at, cast(received AS INTEGER)) AS moment, received, kind, content FROM mesh_message"
+            " ORDER BY moment DESC, id LIMIT ?",
+            (limit,),
         )
         return [
             NeighbourMessage(id, pubkey, at, received, cast(MessageKind, kind), content)

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import time
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -15,6 +14,8 @@ from freehold.gateway.error_responses import ErrorResponse
 from freehold.gateway.inputs import DIGITS, UrlNatural
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
+from freehold.gateway.steady_time import steady_time
+from freehold.mesh.archive_response import ArchiveResponse
 from freehold.mesh.bodies import (
     AgentCardsBody,
     DecideWorkBody,
@@ -34,6 +35,7 @@ from freehold.mesh.bodies import (
 from freehold.mesh.facts import ClientFacts
 from freehold.mesh.sent_jobs import WorkRequest
 from freehold.mesh.service import MeshService
+from freehold.mesh.work_events import bound_events
 from freehold.strict_json import decode
 
 
@@ -47,7 +49,7 @@ class NeighbourRoutes:
         mesh = self._service.mesh
         mesh.signatures.count_pairing(principal_of(request.scope).address)
         await mesh.pairings.require_code(body.secret)
-        return StatementBody(statement=mesh.make_statement(body.challenge).as_json())
+        return StatementBody(statement=mesh.make_statement(body.challenge, mesh.url).as_json())
 
     @post("/v1/mesh/pair", scope="anyone", max_body=64 * 1024, response_model=StatementBody)
     async def redeem_pairing_code(self, body: RedeemCodeBody, request: Request) -> StatementBody | Response:
@@ -65,9 +67,9 @@ class NeighbourRoutes:
         except FreeholdError as error:
             # As in the guard: a clock that is wrong is told the time.
             refused = ErrorResponse(error)
-            return JSONResponse(refused.body(), refused.status, {"freehold-time": str(int(time.time()))})
+            return JSONResponse(refused.body(), refused.status, {"freehold-time": str(int(steady_time()))})
         grants = await mesh.pairings.accept(signer, body.secret, body.statement, body.url, body.grants, address)
-        return StatementBody(statement=mesh.make_statement(body.challenge).as_json(), grants=sorted(grants))
+        return StatementBody(statement=mesh.make_statement(body.challenge, mesh.url).as_json(), grants=sorted(grants))
 
     @post("/v1/mesh/register", scope="neighbour", max_body=16 * 1024)
     async def register_client(self, body: RegisterBody, request: Request) -> RegisteredBody:
@@ -90,7 +92,9 @@ class NeighbourRoutes:
     @post("/v1/mesh/heartbeat", scope="neighbour", max_body=4 * 1024)
     async def note_client_heartbeat(self, body: HeartbeatBody, request: Request) -> HeartbeatAnswerBody:
         """A client lives. 410 says that it must register again."""
-        self._service.mesh.clients.note_heartbeat(_signer(request), body.session, body.health, body.load)
+        mesh = self._service.mesh
+        neighbour = mesh.require_grant(_signer(request), "register")
+        mesh.clients.note_heartbeat(neighbour.pubkey, body.session, body.health, body.load)
         return HeartbeatAnswerBody()
 
     @post("/v1/mesh/deregister", scope="neighbour", max_body=4 * 1024)
@@ -120,7 +124,7 @@ class NeighbourRoutes:
         mesh = self._service.mesh
         neighbour = mesh.require_grant(_signer(request), "work")
         found = await mesh.hosted.read(neighbour, work, after, float(wait))
-        return hosted_body(found.run, found.events)
+        return hosted_body(found.run, bound_events(found.events))
 
     @post("/v1/mesh/hosted/{work}/stop", scope="neighbour", max_body=4 * 1024)
     async def stop_hosted_work(self, work: WorkId, body: DecideWorkBody, request: Request) -> HostedWorkBody:
@@ -134,10 +138,15 @@ class NeighbourRoutes:
         """The files that a finished job has made, as a tar archive with the signature of this Freehold in a header."""
         mesh = self._service.mesh
         neighbour = mesh.require_grant(_signer(request), "work")
-        found = await mesh.hosted.pack(neighbour, work, mesh.key)
+        mesh.hosted.begin_archive(neighbour)
+        try:
+            found = await mesh.hosted.pack(neighbour, work, mesh.key)
+        except BaseException:
+            mesh.hosted.end_archive(neighbour)
+            raise
         signature = base64.b64encode(json.dumps(found.signature.as_json()).encode()).decode()
         headers = {"freehold-signature": signature, "content-disposition": "attachment"}
-        return Response(found.packed, media_type="application/x-tar", headers=headers)
+        return ArchiveResponse(found.packed, headers, lambda: mesh.hosted.end_archive(neighbour))
 
     @get("/v1/mesh/cards", scope="neighbour")
     async def list_agent_cards(self, request: Request) -> AgentCardsBody:

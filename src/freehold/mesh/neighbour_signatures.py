@@ -9,7 +9,9 @@ from freehold.gateway.addresses import rate_limit_key
 from freehold.gateway.error_responses import RateLimited
 from freehold.gateway.principal import RequestSignature
 from freehold.gateway.rate_limit import RateLimit
+from freehold.gateway.steady_time import steady_time
 from freehold.identity.tokens import ApiTokens
+from freehold.mesh.ahead_times import AheadTimes
 from freehold.mesh.http_signature import SignatureCheck, read_signature, signed_body
 from freehold.mesh.neighbours import Neighbours
 
@@ -23,8 +25,11 @@ PAIRING_PATHS = ("/v1/mesh/introduction", "/v1/mesh/pair")
 class NeighbourSignatures:
     """`origins` are the addresses at which this Freehold is reached, by their host."""
 
-    def __init__(self, neighbours: Neighbours, tokens: ApiTokens, origins: Mapping[str, str]) -> None:
+    def __init__(
+        self, neighbours: Neighbours, tokens: ApiTokens, origins: Mapping[str, str], ahead: AheadTimes
+    ) -> None:
         self._neighbours = neighbours
+        self._ahead = ahead
         self._tokens = tokens
         self._origins = origins
         self._check = SignatureCheck()
@@ -34,7 +39,8 @@ class NeighbourSignatures:
         """The keys whose requests were let in since somebody last looked."""
 
     def verify(self, header: bytes, method: str, url: str) -> RequestSignature | None:
-        """See `SignatureVerifier`. Only who is known costs more than reading the header."""
+        """See `SignatureVerifier`. Only who is known costs more than reading the header, and only what is let in is
+        remembered: one neighbour that sends too much leaves room for the others."""
         event = read_signature(header)
         if event is None or url.endswith(PAIRING_PATHS):
             return None
@@ -44,12 +50,16 @@ class NeighbourSignatures:
                 raise _evicted()
             return None
         self._check.check(event, method, url)
+        if self._ahead.was_used(event.pubkey, event.created_at):
+            raise FreeholdError("mesh.replayed", "A request of this moment was received before the last start")
         wait = self.rates.wait(event.pubkey)
         if wait > 0:
             raise RateLimited("mesh.too-many", "Too many requests of this neighbour", wait)
         token = self._tokens.find_active(found.token)
         if token is None:
             raise _evicted()
+        self._check.use(event)
+        self._ahead.note(event.pubkey, event.created_at, steady_time())
         self.heard.add(event.pubkey)
         return RequestSignature(token, event.pubkey, signed_body(event))
 
@@ -61,6 +71,7 @@ class NeighbourSignatures:
         self._check.check(event, method, url)
         if signed_body(event) != hashlib.sha256(body).hexdigest():
             raise FreeholdError("mesh.bad-signature", "The body of the request is not the one that was signed")
+        self._check.use(event)
         return event.pubkey
 
     def count_pairing(self, address: str) -> None:

@@ -157,6 +157,11 @@ class Neighbours:
         """Whether its token still is. Does not block noticeably."""
         return self._tokens.is_active(neighbour.token)
 
+    def find_revoked(self) -> tuple[Neighbour, ...]:
+        """Those whose token was revoked. Waits for a change that goes on: that revokes a token and makes another. Blocks."""
+        with self._lock:
+            return tuple(one for one in self._known.values() if not self.is_active(one))
+
     def note_proof(self, pubkey: str, proof: ProofState) -> None:
         """Blocks."""
         self._change(pubkey, "proof", proof)
@@ -181,8 +186,8 @@ class Neighbours:
         with self._lock, self._timeline.transaction() as tx:
             tx.execute(f"UPDATE mesh_neighbour SET {column} = ? WHERE pubkey = ?", (value, pubkey))  # noqa: S608
             rows = tx.execute(f"SELECT {_COLUMNS} FROM mesh_neighbour WHERE pubkey = ?", (pubkey,)).fetchall()  # noqa: S608
-        if rows:
-            self._known[pubkey] = _decode(rows[0])
+            if rows:
+                self._known[pubkey] = _decode(rows[0])
 
     def _free_name(self, wanted: str, pubkey: str) -> str:
         name = slug(wanted)

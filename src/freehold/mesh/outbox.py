@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 
 from freehold.mesh.nostr.event import NostrEvent, read_event
 from freehold.timeline import Timeline
@@ -29,10 +30,22 @@ class RelayOutbox:
                 (relay, time.time() - KEPT_SECONDS, relay, MAX_WAITING),
             )
 
-    def list(self, relay: str, limit: int = 100) -> list[NostrEvent]:
-        """The oldest first."""
-        sql = "SELECT event FROM mesh_outbox WHERE relay = ? ORDER BY rowid LIMIT ?"
-        return [read_event(json.loads(text)) for (text,) in self._timeline.query(sql, (relay, limit))]
+    def list(self, relay: str, limit: int = 100, *, without: Sequence[str] = ()) -> list[NostrEvent]:
+        """The oldest first, but not those with the ids `without`."""
+        sql = (
+            "SELECT event FROM mesh_outbox WHERE relay = ? AND id NOT IN (SELECT value FROM json_each(?))"
+            " ORDER BY rowid LIMIT ?"
+        )
+        rows = self._timeline.query(sql, (relay, json.dumps(without), limit))
+        return [read_event(json.loads(text)) for (text,) in rows]
+
+    def find(self, relay: str, id: str) -> NostrEvent | None:
+        """None when it does not wait any more."""
+        rows = self._timeline.query("SELECT event FROM mesh_outbox WHERE relay = ? AND id = ?", (relay, id))
+        return read_event(json.loads(rows[0][0])) if rows else None
+
+    def list_ids(self, relay: str) -> frozenset[str]:
+        return frozenset(id for (id,) in self._timeline.query("SELECT id FROM mesh_outbox WHERE relay = ?", (relay,)))
 
     def remove(self, relay: str, id: str) -> None:
         """Idempotent."""

@@ -18,6 +18,13 @@ from freehold.mesh.peer_address import check_address, is_here
 if TYPE_CHECKING:
     from freehold.mesh.mesh import Mesh
 
+BETWEEN = (
+    "Somebody may stand between you. Ask the other owner for the key and the address that freehold mesh status shows"
+)
+
+MAX_FORMER = 1_000
+"""Former neighbours whose names are looked at."""
+
 
 @dataclass(frozen=True)
 class Introduction:
@@ -69,16 +76,18 @@ class Pairings:
         found = await self._mesh.peers.send(self._mesh.key, code.url, "POST", "/v1/mesh/pair", body)
         statement = self._read_statement(found, code, challenge)
         given = known_grants(found.get("grants"))
+        chosen = await asyncio.to_thread(self._choose_name, name, statement)
         made = await asyncio.to_thread(
             self._mesh.neighbours.add,
             code.pubkey,
-            name or statement.name,
+            chosen,
             url=code.url,
             did=statement.did,
             grants=own,
             given=given,
             who=who,
         )
+        await self._mesh.end_ungranted(made)
         self._mesh.note_changed_neighbours()
         return made
 
@@ -98,18 +107,30 @@ class Pairings:
         if own is not None and is_here(own) and not is_loopback(address):
             own = None
         name, grants = await asyncio.to_thread(self._codes.take, secret)
-        await asyncio.to_thread(
+        chosen = await asyncio.to_thread(self._choose_name, name, said)
+        made = await asyncio.to_thread(
             self._mesh.neighbours.add,
             signer,
-            name or said.name,
+            chosen,
             url=own,
             did=said.did,
             grants=grants,
             given=known_grants(list(given)),
             who=f"neighbour:{show_key(signer)}",
         )
+        await self._mesh.end_ungranted(made)
         self._mesh.note_changed_neighbours()
         return grants
+
+    def _choose_name(self, given: str | None, said: OwnerStatement) -> str:
+        """What the owner calls it, or what it calls itself. The name of a former neighbour goes to another key only if the
+        owner says so: slots of the manifest may still name it. Blocks."""
+        if given is not None:
+            return given
+        former = self._mesh.services.timeline.tail(MAX_FORMER, ["mesh.evicted"])
+        npub = next((one.data["npub"] for one in reversed(former) if one.data["name"] == said.name), None)
+        is_free = npub is None or npub == show_key(said.pubkey)
+        return said.name if is_free else f"{said.name[:21]}-{secrets.token_hex(3)}"
 
     def _read_statement(self, found: dict[str, object], code: PairingCode, challenge: str) -> OwnerStatement:
         statement = read_statement(found.get("statement"), challenge)
@@ -117,9 +138,23 @@ class Pairings:
             raise FreeholdError(
                 "mesh.bad-signature",
                 f"{code.url} answers with the key {show_key(statement.pubkey)}, and the code names {code.npub}",
-                hint="Somebody may stand between you. Ask the other owner for the key that freehold mesh status shows",
+                hint=BETWEEN,
+            )
+        if not _is_same_address(statement.url, code.url):
+            raise FreeholdError(
+                "mesh.bad-signature",
+                f"The key answers at {code.url}, and says that its Freehold is at {str(statement.url)[:80]!a}",
+                hint=BETWEEN,
             )
         return statement
+
+
+def _is_same_address(said: str | None, url: str) -> bool:
+    """Whether a key says that it is reached at the address of its code. Who has another key can pass on what it says."""
+    try:
+        return said is not None and check_address(said) == url
+    except FreeholdError:
+        return False
 
 
 def known_grants(value: object) -> frozenset[Grant]:

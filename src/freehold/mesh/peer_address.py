@@ -27,6 +27,12 @@ def check_address(url: str) -> str:
     return str(found).rstrip("/")
 
 
+def same_address(url: str) -> str:
+    """One text for every spelling of an address: of its letters, of the usual port, and of this machine."""
+    found = httpx2.URL(check_address(url))
+    return str(found.copy_with(host="localhost") if found.host in HERE else found).rstrip("/").lower()
+
+
 def is_here(url: str) -> bool:
     """Whether a checked address is on this machine."""
     return httpx2.URL(url).host in HERE

@@ -14,8 +14,8 @@ from freehold.mesh.nostr.keys import NostrKey
 from freehold.slots.bounded_http import make_client
 
 TIMEOUT = 10.0
-MAX_REPLY = 16 * 1024 * 1024
-MAX_ARCHIVE = 64 * 1024 * 1024
+MAX_REPLY = 4 * 1024 * 1024
+"""Bytes of an answer. What is asked for as JSON needs far less, and takes many times as much when it is read."""
 TIME_HEADER = "freehold-time"
 
 
@@ -23,14 +23,14 @@ class PeerClient:
     """One for all neighbours. `key` is asked for each request, because it can be replaced."""
 
     def __init__(self) -> None:
-        self._http: httpx2.AsyncClient | None = None
+        self._clients: dict[int, httpx2.AsyncClient] = {}
         self._offsets: dict[str, int] = {}
 
     async def close(self) -> None:
         """Idempotent."""
-        http, self._http = self._http, None
-        if http is not None:
-            await http.aclose()
+        clients, self._clients = self._clients, {}
+        for one in clients.values():
+            await one.aclose()
 
     async def send(
         self,
@@ -61,13 +61,14 @@ class PeerClient:
         body: Mapping[str, Any] | None = None,
         *,
         timeout: float = TIMEOUT,
+        max_reply: int = MAX_REPLY,
     ) -> httpx2.Response:
-        """The whole answer. What is refused for its time is signed again once."""
+        """The whole answer, or `mesh.unreachable` for one that is longer than `max_reply`. What is refused for its time is signed again once."""
         content = b"" if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
-        answer = await self._try(key, base, method, path, content, timeout)
+        answer = await self._try(key, base, method, path, content, timeout, max_reply)
         now = answer.headers.get(TIME_HEADER)
         if answer.status_code == 401 and now is not None and self.correct_clock(base, now):
-            answer = await self._try(key, base, method, path, content, timeout)
+            answer = await self._try(key, base, method, path, content, timeout, max_reply)
         if not answer.is_success:
             raise _read_error(base, answer)
         return answer
@@ -93,9 +94,10 @@ class PeerClient:
         return [*reversed(self._offsets.values())]
 
     async def _try(
-        self, key: NostrKey, base: str, method: str, path: str, content: bytes, timeout: float
+        self, key: NostrKey, base: str, method: str, path: str, content: bytes, timeout: float, max_reply: int
     ) -> httpx2.Response:
-        http = self._http = self._http or make_client(MAX_ARCHIVE + 1024, timeout=TIMEOUT)
+        http = self._clients.get(max_reply) or make_client(max_reply, timeout=TIMEOUT)
+        self._clients[max_reply] = http
         url = str(httpx2.URL(base + path))
         headers = {"authorization": sign_request(key, method, url, content, offset=self.offset(base))}
         if content:
@@ -111,7 +113,8 @@ class PeerClient:
 def _code_of(answer: httpx2.Response) -> str | None:
     try:
         error = answer.json()["error"]
-        return str(error["code"])[:100]
+        code = error["code"]
+        return _visible(code)[:100] if isinstance(code, str) else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -127,4 +130,4 @@ def _read_error(base: str, answer: httpx2.Response) -> FreeholdError:
 
 
 def _visible(text: object) -> str:
-    return "".join(one if one.isprintable() else " " for one in str(text or "")[:500])
+    return "".join(one if one.isprintable() else " " for one in text[:500]) if isinstance(text, str) else ""

@@ -12,10 +12,14 @@ from typing import Any, Literal
 from freehold.errors import FreeholdError
 from freehold.mesh.facts import ClientFacts
 from freehold.mesh.neighbours import Neighbour, Neighbours
+from freehold.mesh.peer_address import same_address
 from freehold.strict_json import encode
 from freehold.timeline import Timeline
 
 MIN_WAIT, MAX_WAIT = 2.0, 300.0
+MIN_INTERVAL = 1.0
+"""Seconds between two heartbeats, whatever the host wants."""
+MAX_SESSION = 64
 GOODBYE_TIMEOUT = 2.0
 RegistrationState = Literal["waiting", "registered", "away", "evicted"]
 
@@ -43,11 +47,11 @@ class HostLink:
 
 
 class HostRegistration:
-    """`url` is that of the host. What the manifest says is used whatever the host answers."""
+    """`url` is that of the host, as the manifest writes it. What the manifest says is used whatever the host answers."""
 
     def __init__(self, url: str, heartbeat: float, timeline: Timeline, link: HostLink) -> None:
-        self._url = url.rstrip("/")
-        self._heartbeat = heartbeat
+        self._url = url
+        self._heartbeat = self.interval = heartbeat
         self._timeline = timeline
         self._link = link
         self._wake = asyncio.Event()
@@ -78,30 +82,40 @@ class HostRegistration:
     async def _register(self) -> None:
         host = self._find_host()
         found = await self._link.send(host, "/v1/mesh/register", encode(await self._link.read_facts()))
-        session, slots = found.get("session"), found.get("slots")
-        if not isinstance(session, str) or not isinstance(slots, list):
+        session, slots, wanted = found.get("session"), found.get("slots"), found.get("heartbeat")
+        if not isinstance(session, str) or len(session) > MAX_SESSION or not isinstance(slots, list):
             raise FreeholdError("mesh.bad-reply", f"The reply of {self._url} is not that of a host")
         self._session = session
+        # A host with a shorter interval would drop it again and again.
+        shorter = min(self._heartbeat, wanted) if isinstance(wanted, int | float) else self._heartbeat
+        self.interval = max(MIN_INTERVAL, shorter)
         await self._note("registered", None, tuple(str(one)[:40] for one in slots[:20]))
 
     async def _stay(self) -> None:
-        """Sends heartbeats until the host says that we are not registered. One that is not answered is sent again."""
+        """Sends heartbeats until the host refuses one: the place there is lost. One that is not answered is sent again.
+
+        A place is also lost after missed heartbeats, as when this machine slept. Whether this Freehold was evicted shows
+        only when it registers again.
+        """
         while True:
-            await self._pause(self._heartbeat)
+            await self._pause(self.interval)
             facts = await self._link.read_facts()
             body = {"session": self._session, "health": facts.health, "load": facts.load}
             try:
                 await self._link.send(self._find_host(), "/v1/mesh/heartbeat", body)
             except FreeholdError as error:
                 if error.kind.status in (401, 403, 410):
-                    raise
+                    self._session = None
+                    await self._note("away", error.message)
+                    return
                 await self._note("away", error.message, self.status.slots)
             else:
                 await self._note("registered", None, self.status.slots)
 
     def _find_host(self) -> Neighbour:
+        wanted = same_address(self._url)
         for one in self._link.neighbours.list():
-            if one.url == self._url:
+            if one.url is not None and same_address(one.url) == wanted:
                 return one
         raise FreeholdError(
             "mesh.not-found", "It is not paired", hint="Make a code there and enter it here: freehold mesh pair CODE"

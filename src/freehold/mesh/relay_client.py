@@ -12,12 +12,14 @@ from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
+from websockets.frames import CloseCode
 
 from freehold.gateway.rate_limit import RateLimit
 from freehold.mesh.nostr.event import BadEvent, NostrEvent, read_event, sign_event
 from freehold.mesh.nostr.keys import NostrKey
 from freehold.mesh.outbox import RelayOutbox
 from freehold.mesh.relay_status import RelayStateName
+from freehold.mesh.stored_pages import StoredPages
 from freehold.observe.logs import log_unexpected
 
 AUTH = 22242
@@ -27,8 +29,17 @@ MIN_WAIT, MAX_WAIT = 1.0, 300.0
 STEADY = 10.0
 """Seconds of connection after which a relay counts as well again."""
 MAX_MESSAGE = 256 * 1024
-EVENTS_PER_SECOND, EVENT_BURST = 200, 2_000
-SUBSCRIPTION = "freehold"
+MESSAGES_PER_SECOND, MESSAGE_BURST = 200, 2_000
+"""Messages of any kind that a relay may send."""
+LATER_PAUSE = 2.5
+"""Seconds before the next filter: it brings at most as many events as may come in this time."""
+SUBSCRIPTION = "freehold-"
+"""How the names of our subscriptions begin. Each has a name of its own, so that no late answer is taken for another."""
+HELD_PAUSE = 60.0
+"""Seconds after which events that were dated ahead are tried again."""
+DATED_AHEAD = (
+    "messages wait because they are dated ahead of its clock: set the clock of this machine, and they are sent in time"
+)
 
 log = logging.getLogger("freehold.mesh")
 
@@ -43,12 +54,16 @@ class RelayHandlers:
 
     key: Callable[[], NostrKey]
     filters: Callable[[str], list[dict[str, Any]]]
+    """What is wanted. Of the first filter all that the relay has kept is read, page by page. Then the third and all others
+    are asked for, each by itself: a relay refuses a request that is too long."""
     receive: Callable[[str, NostrEvent], Awaitable[None]]
     note: Callable[[str, RelayStateName, str | None], Awaitable[None]]
     caught_up: Callable[[str], Awaitable[None]]
     """The relay has sent everything that it kept."""
     answered: Callable[[str, bool, str], None]
     """Whether a relay has taken an event, by its id, and otherwise why not."""
+    complain: Callable[[str, str | None], Awaitable[None]]
+    """What is wrong with a relay that is connected; None when nothing is."""
     offsets: Callable[[], list[int]] = list
     """Seconds by which the clocks of neighbours are ahead of ours. A relay may think as they do."""
 
@@ -62,11 +77,30 @@ class RelayClient:
         self._handlers = handlers
         self._work = asyncio.Event()
         self._answers: dict[str, asyncio.Future[tuple[bool, str]]] = {}
+        self._asked: str | None = None
+        """The event that answers the last challenge."""
+        self._sending: str | None = None
+        """The event that was sent and is not answered."""
         self._authenticated = asyncio.Event()
         self._refresh = asyncio.Event()
         self._retry = asyncio.Event()
         self._refused: str | None = None
         self._refusals = 0
+        self._wanted: dict[str, Any] = {}
+        self._pages = StoredPages()
+        self._live: str | None = None
+        """The subscription that brings what is new, and the first page of what was kept."""
+        self._page: str | None = None
+        """The subscription of the page that is read now; None when all are read."""
+        self._later: list[dict[str, Any]] = []
+        """Filters that were not asked for yet."""
+        self._others: list[str] = []
+        """The subscriptions of such filters, the one that is read now last."""
+        self._count = 0
+        self._held: dict[str, int] = {}
+        """The ids and times of events that wait until their time has come at the relay as well."""
+        self._held_until = 0.0
+        """When they are tried again, by the clock of the loop."""
 
     def wake(self) -> None:
         self._work.set()
@@ -91,22 +125,38 @@ class RelayClient:
                 reason = "Freehold has an error: freehold logs shows the cause"
             await self._handlers.note(self.url, "away", reason)
             wait = MIN_WAIT if time.monotonic() - began > STEADY else min(MAX_WAIT, wait * 2)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait * (0.5 + random.random() / 2)):  # noqa: S311 - spreads reconnections
-                    await self._retry.wait()
-                    wait = MIN_WAIT  # there is news, so that it may answer otherwise
-            self._retry.clear()
+            if await self._pause(wait * (0.5 + random.random() / 2)):  # noqa: S311 - spreads reconnections
+                wait = MIN_WAIT  # it may answer otherwise
+
+    async def _pause(self, seconds: float) -> bool:
+        """Whether there was news meanwhile. Then it ends early."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._retry.wait()
+        except TimeoutError:
+            pass
+        is_news = self._retry.is_set()
+        self._retry.clear()
+        return is_news
 
     async def _connect(self) -> None:
         self._answers.clear()
         self._authenticated.clear()
         self._refused = None
+        self._live = self._page = None
+        self._later, self._others = [], []
         try:
             async with connect(
                 self.url, max_size=MAX_MESSAGE, open_timeout=OPEN_TIMEOUT, proxy=None, compression=None, close_timeout=2
             ) as socket:
                 await self._handlers.note(self.url, "ok", None)
-                await self._talk(socket)
+                try:
+                    await self._talk(socket)
+                finally:
+                    sending, self._sending = self._sending, None
+                    if sending is not None and _found_too_big(socket):
+                        # It would end each connection, and hold up what waits behind it.
+                        await self._finish(sending, False, "it is too large")
         except (OSError, WebSocketException, TimeoutError) as error:
             raise RelayFailed(_first_line(error)) from None
 
@@ -125,7 +175,7 @@ class RelayClient:
     # Reading
 
     async def _read(self, socket: ClientConnection) -> None:
-        rate = RateLimit(EVENTS_PER_SECOND, EVENT_BURST)
+        rate = RateLimit(MESSAGES_PER_SECOND, MESSAGE_BURST)
         async for text in socket:
             if rate.wait("") > 0:
                 raise RelayFailed("it sends too much")
@@ -141,29 +191,75 @@ class RelayClient:
 
     async def _handle(self, socket: ClientConnection, value: object) -> None:
         match value:
-            case ["EVENT", str(name), dict() as event] if name == SUBSCRIPTION:
+            case ["EVENT", str(name), dict() as event] if name.startswith(SUBSCRIPTION):
                 with suppress(BadEvent):
-                    await self._handlers.receive(self.url, read_event(event))
-            case ["EOSE", str(name)] if name == SUBSCRIPTION:
-                await self._handlers.caught_up(self.url)
+                    await self._take_event(name, read_event(event))
+            case ["EOSE", str(name)] if name == self._page:
+                await self._turn_page(socket, name)
+            case ["EOSE", str(name)] if name in self._others[-1:]:
+                await self._ask_for_others(socket)
             case ["OK", str(id), bool(is_taken), *rest]:
                 waiting = self._answers.pop(id, None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result((is_taken, str(rest[0])[:200] if rest else ""))
             case ["AUTH", str(challenge)] if len(challenge) <= 200:
                 await self._authenticate(socket, challenge)
-            case ["CLOSED", str(name), str(reason)] if name == SUBSCRIPTION and reason.startswith("auth-required"):
+            case ["CLOSED", str(name), str(reason)] if name == self._live and reason.startswith("auth-required"):
                 if self._authenticated.is_set():
                     self._refresh.set()
-            case ["CLOSED", str(name), str(reason)] if name == SUBSCRIPTION:
+            case ["CLOSED", str(name), str(reason)] if name == self._live:
                 raise RelayFailed(f"it refuses to tell: {_printable(reason)}")
+            case ["CLOSED", str(name), str(reason)] if name == self._page:
+                more = {"relay": self.url, "reason": _printable(reason)}
+                log.warning("a relay does not tell all that it has kept", extra=more)
+                self._page = None
+                await self._handlers.caught_up(self.url)
+                await self._ask_for_others(socket)
+            case ["CLOSED", str(name), str()] if name in self._others[-1:]:
+                self._others.pop()
+                await self._ask_for_others(socket)
+
+    async def _take_event(self, name: str, event: NostrEvent) -> None:
+        if name == self._page and event.kind in self._wanted["kinds"]:
+            self._pages.note(event)
+        await self._handlers.receive(self.url, event)
+
+    async def _turn_page(self, socket: ClientConnection, name: str) -> None:
+        """Asks for the next page of what the relay has kept, slowly enough that it does not count as a flood."""
+        pages, count = self._pages, self._pages.count
+        self._page = None
+        if name != self._live:
+            await socket.send(json.dumps(["CLOSE", name]))
+        if not pages.turn(self.url):
+            await self._handlers.caught_up(self.url)
+            await self._ask_for_others(socket)
+            return
+        await asyncio.sleep(count / MESSAGES_PER_SECOND)
+        if pages is self._pages:  # otherwise all is asked for again meanwhile
+            self._page = self._name_subscription()
+            await socket.send(json.dumps(["REQ", self._page, {**self._wanted, "until": pages.until}]))
+
+    async def _ask_for_others(self, socket: ClientConnection) -> None:
+        """One filter after the other, as slowly as pages."""
+        others, later = self._others, self._later
+        if not later:
+            return
+        await asyncio.sleep(LATER_PAUSE)
+        if later is self._later:  # otherwise all is asked for again meanwhile
+            others.append(self._name_subscription())
+            await socket.send(json.dumps(["REQ", others[-1], later.pop(0)]))
+
+    def _name_subscription(self) -> str:
+        self._count += 1
+        return f"{SUBSCRIPTION}{self._count}"
 
     async def _authenticate(self, socket: ClientConnection, challenge: str) -> None:
         tags = [["relay", self.url], ["challenge", challenge]]
         event = sign_event(self._handlers.key(), AUTH, "", tags, created_at=int(time.time()) + self._choose_offset())
         answer: asyncio.Future[tuple[bool, str]] = asyncio.get_running_loop().create_future()
         answer.add_done_callback(self._note_authentication)
-        self._answers[event.id] = answer
+        self._answers.pop(self._asked or "", None)  # a relay may ask again and again
+        self._answers[event.id], self._asked = answer, event.id
         await socket.send(json.dumps(["AUTH", event.as_json()]))
 
     def _choose_offset(self) -> int:
@@ -189,37 +285,87 @@ class RelayClient:
         while True:
             self._refresh.clear()
             filters = self._handlers.filters(self.url)
-            await socket.send(json.dumps(["REQ", SUBSCRIPTION, *filters]))
+            for name in {self._live, self._page, *self._others} - {None}:
+                await socket.send(json.dumps(["CLOSE", name]))
+            self._later, self._others = filters[2:], []
+            self._wanted, self._pages = filters[0], StoredPages()
+            self._live = self._page = self._name_subscription()
+            await socket.send(json.dumps(["REQ", self._live, *filters[:2]]))
             await self._refresh.wait()
 
     async def _send_waiting(self, socket: ClientConnection) -> None:
         while True:
             self._work.clear()
-            waiting = await asyncio.to_thread(self._outbox.list, self.url)
+            if self._held and asyncio.get_running_loop().time() >= self._held_until:
+                await self._offer_held(socket)
+            waiting = await asyncio.to_thread(self._outbox.list, self.url, without=tuple(self._held))
             for event in waiting:
-                is_taken, reason = await self._publish(socket, event)
-                if not is_taken and reason.startswith("auth-required"):
+                if not await self._offer(socket, event):
                     break  # woken when the relay has accepted our key
-                if not is_taken and reason.startswith(("rate-limited", "error")):
-                    raise RelayFailed(_printable(reason))
-                if not is_taken:
-                    log.warning("a relay refused an event", extra={"relay": self.url, "reason": _printable(reason)})
-                self._handlers.answered(event.id, is_taken, f"{self.url}: {_printable(reason)}")
-                await asyncio.to_thread(self._outbox.remove, self.url, event.id)
             else:
                 if waiting:
                     continue
-            await self._work.wait()
+            await self._wait_for_work()
+
+    async def _wait_for_work(self) -> None:
+        """Until there is something to send, or what was held back is tried again."""
+        await self._handlers.complain(self.url, DATED_AHEAD if self._held else None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._held_until if self._held else None):
+                await self._work.wait()
+
+    async def _offer_held(self, socket: ClientConnection) -> None:
+        """The earliest first, until one is refused again. What the outbox has dropped meanwhile is forgotten."""
+        self._held_until = asyncio.get_running_loop().time() + HELD_PAUSE
+        kept = await asyncio.to_thread(self._outbox.list_ids, self.url)
+        self._held = {id: at for id, at in self._held.items() if id in kept}
+        for id in sorted(self._held, key=self._held.__getitem__):
+            event = await asyncio.to_thread(self._outbox.find, self.url, id)
+            if event is not None and (not await self._offer(socket, event) or id in self._held):
+                return
+
+    async def _offer(self, socket: ClientConnection, event: NostrEvent) -> bool:
+        """Whether the next one may be sent. One that is dated ahead of the relay's clock is kept: it may be taken later."""
+        is_taken, reason = await self._publish(socket, event)
+        if not is_taken and reason.startswith("auth-required"):
+            return False
+        if not is_taken and reason.startswith(("rate-limited", "error")):
+            raise RelayFailed(_printable(reason))
+        if not is_taken and _is_dated_ahead(reason):
+            if not self._held:
+                self._held_until = asyncio.get_running_loop().time() + HELD_PAUSE
+            self._held[event.id] = event.created_at
+            self._handlers.answered(event.id, False, f"{self.url}: {_printable(reason)}")
+        else:
+            self._held.pop(event.id, None)
+            await self._finish(event.id, is_taken, reason)
+        return True
+
+    async def _finish(self, id: str, is_taken: bool, reason: str) -> None:
+        """It does not wait any more."""
+        if not is_taken:
+            log.warning("a relay refused an event", extra={"relay": self.url, "reason": _printable(reason)})
+        self._handlers.answered(id, is_taken, f"{self.url}: {_printable(reason)}")
+        await asyncio.to_thread(self._outbox.remove, self.url, id)
 
     async def _publish(self, socket: ClientConnection, event: NostrEvent) -> tuple[bool, str]:
         answer: asyncio.Future[tuple[bool, str]] = asyncio.get_running_loop().create_future()
-        self._answers[event.id] = answer
+        self._answers[event.id], self._sending = answer, event.id
         await socket.send(json.dumps(["EVENT", event.as_json()], ensure_ascii=False))
         try:
             async with asyncio.timeout(OK_TIMEOUT):
-                return await answer
+                found = await answer
         except TimeoutError:
             raise RelayFailed("it does not say whether it took an event") from None
+        self._sending = None
+        return found
+
+
+def _found_too_big(socket: ClientConnection) -> bool:
+    """Whether the relay has closed the connection because of the size of what we sent."""
+    closing = socket.protocol.close_rcvd
+    is_its_own = bool(socket.protocol.close_rcvd_then_sent)
+    return is_its_own and closing is not None and closing.code == CloseCode.MESSAGE_TOO_BIG
 
 
 def _first_line(error: BaseException) -> str:
@@ -228,3 +374,9 @@ def _first_line(error: BaseException) -> str:
 
 def _printable(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in text[:200])
+
+
+def _is_dated_ahead(reason: str) -> bool:
+    """Relays say it in their own words. A range with two ends does not say which one was passed."""
+    found = reason.lower()
+    return found.startswith("invalid") and any(word in found for word in ("ahead", "future", "too late", "range (+"))

@@ -20,11 +20,11 @@ class RelayRoutes:
     async def describe_relay(self, request: Request) -> Response:
         """What the relay supports. It names neither its owner nor its key: strangers learn nothing."""
         from freehold.mesh import relay_server
+        from freehold.mesh.nostr.filter import MAX_LIMIT
 
         section = self._service.mesh.require_relay().section
         found = {
             "name": "Freehold",
-            "software": "freehold",
             "version": __version__,
             "supported_nips": [1, 11, 17, 42, 59],
             "limitation": {
@@ -33,6 +33,7 @@ class RelayRoutes:
                 "max_message_length": relay_server.MAX_MESSAGE,
                 "max_subscriptions": relay_server.MAX_SUBSCRIPTIONS,
                 "max_subid_length": relay_server.MAX_SUBSCRIPTION_ID,
+                "max_limit": MAX_LIMIT,
                 "created_at_upper_limit": relay_server.MAX_AHEAD,
             },
         }

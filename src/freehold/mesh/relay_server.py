@@ -5,18 +5,20 @@ import json
 import secrets
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from freehold.gateway.addresses import rate_limit_key
 from freehold.gateway.principal import principal_of
 from freehold.gateway.rate_limit import RateLimit
 from freehold.mesh.nostr.direct_message import WRAP
 from freehold.mesh.nostr.event import BadEvent, NostrEvent, read_event
-from freehold.mesh.nostr.filter import BadFilter, NostrFilter, read_filter
-from freehold.mesh.relay_store import RelayStore
+from freehold.mesh.nostr.filter import BadFilter, NostrFilter, index_tags, read_filter
+from freehold.mesh.relay_store import OWN, RelayStore
 
 AUTH = 22242
 AUTH_TIMEOUT = 15.0
@@ -25,18 +27,27 @@ MAX_AHEAD = 900
 """Seconds by which an event may be dated ahead."""
 MAX_SUBSCRIPTIONS = 20
 MAX_FILTERS = 10
+"""Of one subscription."""
+MAX_FILTERS_EACH = 60
+"""Of all subscriptions of a connection: each is compared with every new event."""
 MAX_SUBSCRIPTION_ID = 64
 MAX_MESSAGE = 64 * 1024
 MAX_QUEUED = 1_000
 MAX_QUEUED_LENGTH = 4 * 1024 * 1024
 MESSAGES_PER_SECOND, MESSAGE_BURST = 100, 500
+EVENTS_PER_SECOND, EVENT_BURST = 100, 1_000
+"""Events of one key, by however many connections."""
 QUERIES_PER_SECOND, QUERY_BURST = 5, 40
 MAX_STRANGERS_EACH = 8
 """Connections of one address that have not authenticated."""
 MAX_CONNECTIONS_EACH = 8
 """Connections of one key."""
+MAX_KEYS = 10
+"""Keys that one connection may have."""
 MAX_REFUSED = 200
 """Messages beyond the rate after which a connection is closed."""
+PRIVATE = frozenset({4, WRAP, 21_059})
+"""Direct messages: of NIP-04, in a gift wrap, and in one that is not kept."""
 POLICY, OVERLOADED = 1008, 1013
 
 IsAllowed = Callable[[str], bool]
@@ -53,6 +64,8 @@ class RelayServer:
         self._is_allowed = is_allowed
         self._on_event = on_event
         self._connections: set[RelayConnection] = set()
+        self.rates = RateLimit(EVENTS_PER_SECOND, EVENT_BURST)
+        """Events, by the key that sends them."""
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -60,7 +73,7 @@ class RelayServer:
     async def serve(self, socket: WebSocket) -> None:
         """Until the client or the relay closes it."""
         await socket.accept()
-        address = principal_of(socket.scope).address
+        address = rate_limit_key(principal_of(socket.scope).address)
         if not self._has_room(address):
             await socket.close(OVERLOADED, "too many connections")
             return
@@ -91,13 +104,15 @@ class RelayServer:
     def is_allowed(self, key: str) -> bool:
         return self._is_allowed(key)
 
-    async def add(self, event: NostrEvent) -> bool:
+    async def add(self, event: NostrEvent, publisher: str = OWN) -> bool:
         """Stores a checked event and sends it to whoever waits for it. Whether it is new."""
-        is_new = event.is_ephemeral or await asyncio.to_thread(self._store.add, event)
+        is_new = event.is_ephemeral or await asyncio.to_thread(self._store.add, event, publisher)
         if is_new:
             text = json.dumps(event.as_json(), ensure_ascii=False, separators=(",", ":"))
+            tags = index_tags(event)
             for one in list(self._connections):
-                one.offer(event, text)
+                one.offer(event, tags, text)
+                await asyncio.sleep(0)  # a connection may have many filters, and others wait
             await self._on_event(event)
         return is_new
 
@@ -146,18 +161,20 @@ class RelayConnection:
             self._end = (code, reason)
             self._ended.set()
 
-    def offer(self, event: NostrEvent, text: str) -> None:
+    def offer(self, event: NostrEvent, tags: Mapping[str, AbstractSet[str]], text: str) -> None:
         """Sends an event if it may be seen here and a subscription wants it."""
         if not self._may_see(event):
             return
         for name, filters in self._subscriptions.items():
-            if any(one.matches(event) for one in filters):
+            if any(one.matches(event, tags) for one in filters):
                 self._queue(f'["EVENT",{json.dumps(name)},{text}]')
 
     def _may_see(self, event: NostrEvent) -> bool:
-        """A direct message is for its receiver only."""
-        return event.kind != WRAP or any(
-            tag[:1] == ("p",) and tag[1] in self.keys for tag in event.tags if len(tag) > 1
+        """A direct message is for its receiver only, and for its author where that is told."""
+        return (
+            event.kind not in PRIVATE
+            or event.pubkey in self.keys
+            or any(tag[:1] == ("p",) and tag[1] in self.keys for tag in event.tags if len(tag) > 1)
         )
 
     # Receiving
@@ -223,6 +240,8 @@ class RelayConnection:
             self._send("OK", id, False, "restricted: this relay is for its owner and paired neighbours")
         elif event.pubkey not in self.keys and self._server.count_of(event.pubkey) >= MAX_CONNECTIONS_EACH:
             self._send("OK", id, False, "rate-limited: this key has too many connections")
+        elif event.pubkey not in self.keys and len(self.keys) >= MAX_KEYS:
+            self._send("OK", id, False, "rate-limited: this connection has too many keys")
         else:
             self.keys.add(event.pubkey)
             self._authenticated.set()
@@ -242,7 +261,11 @@ class RelayConnection:
         if event is None or problem is not None:
             self._send("OK", id, False, problem)
             return
-        is_new = await self._server.add(event)
+        publisher = min(self.keys)
+        if self._server.rates.wait(publisher) > 0:
+            self._send("OK", id, False, "rate-limited: too many events of this key")
+            return
+        is_new = await self._server.add(event, publisher)
         self._send("OK", event.id, True, "" if is_new else "duplicate: it is here already")
 
     def _find_problem(self, event: NostrEvent) -> str | None:
@@ -271,9 +294,14 @@ class RelayConnection:
         except BadFilter as error:
             self._send("CLOSED", name, f"invalid: {error}")
             return
+        others = sum(len(one) for other, one in self._subscriptions.items() if other != name)
+        if others + len(filters) > MAX_FILTERS_EACH:
+            self._send("CLOSED", name, "error: too many filters")
+            return
         self._subscriptions[name] = filters
         for event in reversed(await self._server.find(filters)):
-            while len(self._waiting) >= MAX_QUEUED // 2:
+            # It is told as fast as it reads: more, or larger events, than may wait must not look like a slow reader.
+            while len(self._waiting) >= MAX_QUEUED // 2 or self._length >= MAX_QUEUED_LENGTH // 2:
                 self._taken.clear()
                 await self._taken.wait()
             if self._may_see(event):

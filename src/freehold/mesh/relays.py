@@ -1,22 +1,23 @@
 """All relays together: what is sent goes to each, what comes is taken once, and how each is doing is kept."""
 
 import asyncio
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from freehold.mesh.messages import MessageKind, NeighbourMessages
 from freehold.mesh.neighbours import Neighbours
 from freehold.mesh.nostr.direct_message import BACKDATED, CHAT, WRAP, Rumor, unwrap_message, wrap_message
 from freehold.mesh.nostr.event import BadEvent, NostrEvent, sign_event
-from freehold.mesh.nostr.filter import NostrFilter
+from freehold.mesh.nostr.filter import MAX_VALUES, NostrFilter
 from freehold.mesh.nostr.keys import NostrKey
 from freehold.mesh.outbox import RelayOutbox
 from freehold.mesh.relay_client import RelayClient, RelayHandlers
 from freehold.mesh.relay_server import RelayServer
 from freehold.mesh.relay_status import RelayStateName, RelayStatus
+from freehold.mesh.stored_pages import PAGE, StoredPages
 from freehold.timeline import Timeline
 
 RELAY_LIST = 10_002
@@ -28,6 +29,14 @@ AGENT_EVENT = 4_570
 KINDS: dict[int, MessageKind] = {CHAT: "message", AGENT_EVENT: "event"}
 MAX_SEEN = 20_000
 DELIVERY_TIMEOUT = 25.0
+
+
+@dataclass(frozen=True)
+class RelayList:
+    """Where a key reads, and when it said so."""
+
+    at: int
+    urls: frozenset[str]
 
 
 class RelaysAway(Exception):
@@ -60,14 +69,23 @@ class Relays:
         self.messages = NeighbourMessages(timeline)
         self.outbox = RelayOutbox(timeline)
         self._seen: OrderedDict[str, None] = OrderedDict()
-        self._lists: dict[str, frozenset[str]] = {}
+        self._lists: dict[str, RelayList] = {}
         self._last: dict[str, int] = {}
         self._caught_up: set[str] = set()
         self._away: dict[str, str] = {}
+        self._complaints: dict[str, str] = {}
+        """What is wrong with relays that are connected."""
         self._deliveries: dict[str, asyncio.Future[None]] = {}
         self._refusals: dict[str, str] = {}
         handlers = RelayHandlers(
-            key, self._filters, self.receive, self._note, self._note_caught_up, self._note_answer, offsets
+            key,
+            self._filters,
+            self.receive,
+            self._note,
+            self._note_caught_up,
+            self._note_answer,
+            self._complain,
+            offsets,
         )
         self._clients = [RelayClient(url, self.outbox, handlers) for url in dict.fromkeys(urls)]
 
@@ -125,7 +143,8 @@ class Relays:
     async def send(self, receiver: str, content: str, kind: int = CHAT) -> str:
         """An encrypted direct message to one key. Returns the id of what relays see."""
         wrap = await asyncio.to_thread(wrap_message, self._key(), receiver, content, kind=kind)
-        await self.publish(wrap, self._lists.get(receiver))
+        known = self._lists.get(receiver)
+        await self.publish(wrap, None if known is None else known.urls)
         return wrap.id
 
     async def publish(self, event: NostrEvent, wanted: frozenset[str] | None = None) -> None:
@@ -139,16 +158,31 @@ class Relays:
 
     async def receive(self, relay: str, event: NostrEvent) -> None:
         """An event of any relay. What was seen before costs nothing more."""
-        if event.id in self._seen:
+        is_message = event.kind == WRAP and event.tag("p") == self._key().public
+        is_list = event.kind == RELAY_LIST and self._neighbours.find(event.pubkey) is not None
+        if not (is_message or is_list) or not self._is_new(event):
             return
+        if is_message:
+            await self._open(event)
+        else:
+            self._note_list(event)
+
+    def _is_new(self, event: NostrEvent) -> bool:
+        """Only what is signed counts as seen: the id does not cover the signature, so a relay could spend the id of a
+        message with a forged copy of it, and the true one of another relay would look like a repetition."""
+        if event.id in self._seen or not event.is_signed:
+            return False
         self._seen[event.id] = None
         if len(self._seen) > MAX_SEEN:
             self._seen.popitem(last=False)
-        if event.kind == WRAP and event.tag("p") == self._key().public:
-            await self._open(event)
-        elif event.kind == RELAY_LIST and self._neighbours.find(event.pubkey) is not None and event.is_signed:
+        return True
+
+    def _note_list(self, event: NostrEvent) -> None:
+        """The newest list counts: a relay that shows an older one cannot lead messages to itself."""
+        known = self._lists.get(event.pubkey)
+        if known is None or known.at <= event.created_at:
             found = (tag[1] for tag in event.tags[:20] if len(tag) > 1 and tag[0] == "r" and tag[2:] != ("write",))
-            self._lists[event.pubkey] = frozenset(_normal(url) for url in found)
+            self._lists[event.pubkey] = RelayList(event.created_at, frozenset(_normal(url) for url in found))
 
     def states(self) -> list[RelayStatus]:
         """Blocks."""
@@ -157,7 +191,7 @@ class Relays:
 
     async def _open(self, wrap: NostrEvent) -> None:
         try:
-            rumor = await asyncio.to_thread(_unwrap, self._key(), wrap)
+            rumor = await asyncio.to_thread(unwrap_message, self._key(), wrap)
         except BadEvent:
             return
         sender, kind = self._neighbours.find(rumor.pubkey), KINDS.get(rumor.kind)
@@ -170,10 +204,12 @@ class Relays:
         await asyncio.to_thread(self._neighbours.note_seen, rumor.pubkey)
 
     def _filters(self, relay: str) -> list[dict[str, Any]]:
-        since = max(0, self._last.get(relay, 0) - BACKDATED - 3600)
-        wraps: dict[str, Any] = {"kinds": [WRAP], "#p": [self._key().public], "since": since}
+        # The clock may have been ahead when it was noted.
+        since = max(0, min(self._last.get(relay, 0), int(time.time())) - BACKDATED - 3600)
+        wraps: dict[str, Any] = {"kinds": [WRAP], "#p": [self._key().public], "since": since, "limit": PAGE}
         keys = [one.pubkey for one in self._neighbours.list()]
-        return [wraps, *([{"kinds": [RELAY_LIST], "authors": keys}] if keys else [])]
+        parts = (keys[start : start + MAX_VALUES] for start in range(0, len(keys), MAX_VALUES))
+        return [wraps, *({"kinds": [RELAY_LIST], "authors": part} for part in parts)]
 
     async def _note(self, relay: str, state: RelayStateName, error: str | None) -> None:
         now = time.time()
@@ -181,10 +217,19 @@ class Relays:
             self._away[relay] = error or "away"
         else:
             self._away.pop(relay, None)
+            error = self._complaints.get(relay)
         if state == "away" and relay in self._caught_up:
             self._caught_up.discard(relay)
             self._last[relay] = int(now)
         await asyncio.to_thread(self._store_state, relay, state, error, now)
+
+    async def _complain(self, relay: str, problem: str | None) -> None:
+        if self._complaints.get(relay) != problem:
+            if problem is None:
+                del self._complaints[relay]
+            else:
+                self._complaints[relay] = problem
+            await self._note(relay, "ok", None)
 
     async def _note_caught_up(self, relay: str) -> None:
         self._caught_up.add(relay)
@@ -224,23 +269,14 @@ class Relays:
         if self._own is None:
             return
         me = self._key().public
-        wanted = NostrFilter(
-            kinds=frozenset({WRAP}), tags={"p": frozenset({me})}, since=int(time.time()) - BACKDATED - 3600
-        )
-        for event in await self._own.find([wanted]):
-            await self.receive("", event)
-
-
-def _unwrap(key: NostrKey, wrap: NostrEvent) -> Rumor:
-    if not wrap.is_signed:
-        raise BadEvent("its signature is wrong")
-    return unwrap_message(key, wrap)
+        since, pages, is_more = int(time.time()) - BACKDATED - 3600, StoredPages(), True
+        while is_more:
+            wanted = NostrFilter(kinds=frozenset({WRAP}), tags={"p": frozenset({me})}, since=since, until=pages.until)
+            for event in await self._own.find([wanted]):
+                pages.note(event)
+                await self.receive("", event)
+            is_more = pages.turn("its own")
 
 
 def _normal(url: str) -> str:
     return url.lower().rstrip("/")
-
-
-def write_agent_event(kind: str, at: str, data: dict[str, Any]) -> str:
-    """The content of an `AGENT_EVENT`."""
-    return json.dumps({"kind": kind, "at": at, "data": data}, ensure_ascii=False)

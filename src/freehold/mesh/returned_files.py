@@ -7,14 +7,8 @@ from pathlib import Path
 
 from freehold.gateway.run_engine import MAX_SHOWN, describe_change
 from freehold.gateway.services import Services
-from freehold.history.calls import (
-    CheckOutFolder,
-    CollectCopy,
-    CompareChangeSet,
-    DropCopy,
-    MergeChangeSet,
-    RequestAuthor,
-)
+from freehold.history.calls import RequestAuthor
+from freehold.history.copy_calls import CheckOutFolder, CollectCopy, CompareChangeSet, DropCopy, MergeChangeSet
 from freehold.home import ensure_private_folder
 from freehold.mesh.archive import ArchiveFile, read_archive, unpack_files
 from freehold.private_file import make_private_file

@@ -25,7 +25,10 @@ class MeshRelaySection(Section):
         examples=["npub10elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptg"],
     )
     max_events: int = Field(
-        default=10_000, ge=10, le=1_000_000, description="How many events are kept; then the oldest go."
+        default=10_000,
+        ge=10,
+        le=1_000_000,
+        description="How many events are kept; then those of strangers go first, and the oldest of who sent most.",
     )
     max_bytes: Bytes = Field(default=64 * 1024**2, ge=1024**2, description="How much they may take together.")
     max_connections: int = Field(default=64, ge=1, le=1000, description="How many clients may be connected.")
@@ -74,7 +77,10 @@ class MeshSection(Section):
         examples=["home"],
     )
     heartbeat: Seconds = Field(
-        default=30, ge=1, le=3600, description="How often a client tells its host that it lives."
+        default=30,
+        ge=1,
+        le=3600,
+        description="How often a client tells its host that it lives; the shorter one of both counts.",
     )
     relays: Words = Field(
         default=(),

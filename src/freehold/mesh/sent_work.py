@@ -2,21 +2,21 @@
 
 import asyncio
 import base64
-import json
 import secrets
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from freehold.errors import FreeholdError
+from freehold.gateway.rate_limit import RateLimit
 from freehold.mesh.archive import MAX_PACKED, ArchiveFile, digest_of, read_archive, read_folder
 from freehold.mesh.hosted_work import WORK_RESULT
 from freehold.mesh.neighbours import Neighbour
 from freehold.mesh.nostr.event import BadEvent, read_signed_event
 from freehold.mesh.returned_files import ReturnedFiles
 from freehold.mesh.sent_jobs import OPEN, SentJob, SentJobs, WorkRequest, WorkState
+from freehold.mesh.work_events import WorkEvents, show_text
 from freehold.observe.logs import log_unexpected
 from freehold.timeline.event import Json
 
@@ -25,10 +25,16 @@ if TYPE_CHECKING:
 
 MAX_OPEN = 20
 MAX_RETURNED = 50
-MAX_EVENTS = 500
+MAX_PAGES = 20
+"""Answers that are read when the events of finished work are asked for again."""
+ASKS_PER_SECOND, ASK_BURST = 5, 20
 MIN_WAIT, MAX_WAIT = 0.5, 60.0
 WAIT_THERE = 5
 RESULT_TIMEOUT = 120.0
+KEPT_SECONDS = 7 * 86_400
+"""How long work waits for a neighbour that does not let it in."""
+NOT_LET_IN = (401, 403, 410)
+"""It may pair again, or give the grant back."""
 SIGNATURE_HEADER = "freehold-signature"
 
 
@@ -40,7 +46,8 @@ class SentWork:
         self._timeline = mesh.services.timeline
         self.jobs = SentJobs(self._timeline)
         self.returned = ReturnedFiles(mesh.services)
-        self._events: dict[str, deque[dict[str, Any]]] = {}
+        self._events = WorkEvents()
+        self._asks = RateLimit(ASKS_PER_SECOND, ASK_BURST)
         self._asking: set[str] = set()
         self._news = asyncio.Event()
         self._retry = asyncio.Event()
@@ -70,6 +77,8 @@ class SentWork:
         when another one has it.
         """
         self._mesh.require_address(neighbour)
+        if not request.prompt.strip():
+            raise FreeholdError("mesh.bad-value", "The prompt is empty", hint="Write what shall be done")
         async with self._sending:
             known = None if id is None else await asyncio.to_thread(self.jobs.find, id)
             if known is not None:
@@ -116,18 +125,22 @@ class SentWork:
 
     def events(self, id: str) -> list[dict[str, Any]]:
         """What its agent said and did, as far as it was heard since the last start."""
-        return [*self._events.get(id, ())]
+        return self._events.list(id)
 
     async def read_events(self, job: SentJob) -> list[dict[str, Any]]:
-        """As `events`. Those of work that finished before the last start are asked for again, if the neighbour answers."""
+        """As `events`. Those of work that finished before the last start are asked for again, if the neighbour answers.
+
+        They are kept only when all of them came: the next call asks again for what is missing.
+        """
         if job.state in OPEN or job.agent is None or job.id in self._events:
             return self.events(job.id)
-        known: deque[dict[str, Any]] = deque(maxlen=MAX_EVENTS)
+        heard = WorkEvents()
         with suppress(FreeholdError):
-            while found := _read_events(await self._ask_events(job, known[-1]["seq"] if known else 0, 0), known):
-                known.extend(found)
-            self._events[job.id] = known
-        return [*known]
+            for _ in range(MAX_PAGES):
+                if not heard.take(job.id, await self._ask_events(job, heard.last(job.id), 0)):
+                    break
+            self._events.adopt(job.id, heard)
+        return heard.list(job.id)
 
     async def wait_news(self, seconds: float) -> None:
         """Until something is heard of any work, or so many seconds are over."""
@@ -187,6 +200,7 @@ class SentWork:
     async def _follow(self, id: str) -> None:
         wait = MIN_WAIT
         while True:
+            retry = self._retry
             try:
                 job = await asyncio.to_thread(self.jobs.get, id)
                 if job.state not in OPEN:
@@ -195,7 +209,7 @@ class SentWork:
                     wait = MIN_WAIT
                     continue
             except FreeholdError as error:
-                if error.kind.status < 500 and error.kind.status not in (408, 429):
+                if await self._is_refused(id, error):
                     await self._give_up(id, error)
                     return
                 await self._change(id, error=error.message)
@@ -203,7 +217,7 @@ class SentWork:
                 log_unexpected(error, "work at a neighbour could not be followed")
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._retry.wait()
+                    await retry.wait()
             wait = min(MAX_WAIT, wait * 2)
 
     async def _advance(self, job: SentJob) -> bool:
@@ -215,13 +229,19 @@ class SentWork:
             body |= {name: value for name, value in limits.items() if value is not None}
             await self._mesh.ask_neighbour(neighbour, "/v1/mesh/hosted", body)
             await self._change(job.id, only_if="sending", state="working", error=None)
+            if (await asyncio.to_thread(self.jobs.get, job.id)).state == "ended":
+                # It was stopped while it was on its way.
+                await self._mesh.ask_neighbour(neighbour, f"/v1/mesh/hosted/{job.id}/stop", {})
             return True
-        known = self._events.setdefault(job.id, deque(maxlen=MAX_EVENTS))
-        found = await self._ask_events(job, known[-1]["seq"] if known else 0, WAIT_THERE)
-        known.extend(_read_events(found, known))
+        # A neighbour that answers at once, although nothing happened, must not keep us busy.
+        if wait := self._asks.wait(job.id):
+            await asyncio.sleep(wait)
+            self._asks.wait(job.id)
+        found = await self._ask_events(job, self._events.last(job.id), WAIT_THERE)
+        is_more = self._events.take(job.id, found)
         await self._note_progress(job, found)
         state = found.get("state")
-        if state in ("done", "failed", "ended"):
+        if state in ("done", "failed", "ended") and not is_more:  # one answer may not have had all that was said
             await self._finish(job, neighbour, cast(WorkState, state), found)
         return True
 
@@ -233,8 +253,9 @@ class SentWork:
     async def _note_progress(self, job: SentJob, found: Mapping[str, Any]) -> None:
         agent, cost = found.get("agent"), found.get("cost")
         values: dict[str, object] = {} if job.error is None else {"error": None}
-        if isinstance(agent, str) and agent[:100] != job.agent:
-            values["agent"] = agent[:100]
+        shown = show_text(agent, 100) or job.agent
+        if shown != job.agent:
+            values["agent"] = shown
         if isinstance(cost, int | float) and 0 <= cost < 1e9 and cost != job.cost:
             values["cost"] = float(cost)
         (self._asking.add if found.get("state") == "needs_you" else self._asking.discard)(job.id)
@@ -247,7 +268,7 @@ class SentWork:
         self._news = asyncio.Event()
 
     async def _finish(self, job: SentJob, neighbour: Neighbour, state: WorkState, found: Mapping[str, Any]) -> None:
-        error = None if found.get("error") is None else str(found["error"])[:500]
+        error = show_text(found.get("error"), 500) or None
         state = "lost" if found.get("lost") is True else state
         returned = 0
         if found.get("files"):
@@ -268,6 +289,7 @@ class SentWork:
             "GET",
             f"/v1/mesh/hosted/{job.id}/archive",
             timeout=RESULT_TIMEOUT,
+            max_reply=MAX_PACKED,
         )
         packed = answer.content
         try:
@@ -279,15 +301,25 @@ class SentWork:
             and event.pubkey == neighbour.pubkey
             and event.kind == WORK_RESULT
             and event.tag("work") == job.id
+            and event.tag("p") == self._mesh.key.public
             and event.tag("x") == digest_of(packed)
         )
-        if not is_right or len(packed) > MAX_PACKED:
+        if not is_right:
             raise FreeholdError("mesh.bad-signature", f"{neighbour.name} returned an archive that it did not sign")
         return packed
+
+    async def _is_refused(self, id: str, error: FreeholdError) -> bool:
+        """Whether it is of no use to ask again. What was not taken yet waits until its neighbour lets it in again."""
+        if error.kind.status in NOT_LET_IN:
+            job = await asyncio.to_thread(self.jobs.get, id)
+            return job.state != "sending" or time.time() - job.created > KEPT_SECONDS
+        return error.kind.status < 500 and error.kind.status not in (408, 429)
 
     async def _give_up(self, id: str, error: FreeholdError) -> None:
         """It was refused, or is not known there any more. It is never sent a second time."""
         job = await asyncio.to_thread(self.jobs.get, id)
+        if job.state not in OPEN:
+            return  # the owner has stopped it meanwhile
         state: WorkState = "lost" if job.state == "working" and error.kind.status in (401, 403, 404, 410) else "failed"
         await self._change(id, state=state, error=error.message, finished=time.time())
         data = {"work": id, "neighbour": self._name(job), "state": state}
@@ -306,17 +338,3 @@ class SentWork:
     async def _change(self, id: str, *, only_if: WorkState | None = None, **values: object) -> None:
         await asyncio.to_thread(self.jobs.change, id, values, only_if)
         self._tell_news()
-
-
-def _read_events(found: Mapping[str, Any], known: "deque[dict[str, Any]]") -> list[dict[str, Any]]:
-    """The events of an answer that are what they should be and come after the known ones, bounded."""
-    events, after = found.get("events"), known[-1]["seq"] if known else 0
-    read: list[dict[str, Any]] = []
-    for one in events if isinstance(events, list) else []:
-        if not isinstance(one, dict) or type(one.get("seq")) is not int or not after < one["seq"] < 2**53:
-            continue
-        text = json.dumps(one.get("data"), ensure_ascii=False)
-        data = one.get("data") if len(text) <= 64 * 1024 and isinstance(one.get("data"), dict) else {}
-        read.append({"seq": one["seq"], "at": str(one.get("at"))[:40], "kind": str(one.get("kind"))[:40], "data": data})
-        after = one["seq"]
-    return read

@@ -72,5 +72,6 @@ class MeshService:
         return self.mesh
 
     def verify(self, header: bytes, method: str, url: str) -> RequestSignature | None:
-        """See `SignatureVerifier`."""
-        return None if self._mesh is None else self._mesh.signatures.verify(header, method, url)
+        """See `SignatureVerifier`. While the mesh has not started nobody is known: to refuse a neighbour as a stranger
+        would tell it that it was evicted. Raises `mesh.not-ready`."""
+        return self.mesh.signatures.verify(header, method, url) if self.section.enabled else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from freehold.errors import FreeholdError
 from freehold.mesh.nostr.encryption import BadCipherText, decrypt, encrypt
 from freehold.mesh.nostr.event import BadEvent, NostrEvent, Tags, find_id, read_event, read_signed_event, sign_event
 from freehold.mesh.nostr.keys import NostrKey, is_hex, make_key
@@ -14,6 +15,8 @@ from freehold.mesh.nostr.keys import NostrKey, is_hex, make_key
 CHAT = 14
 SEAL = 13
 WRAP = 1059
+MAX_RUMOR = 28_000
+"""Bytes of a message as JSON. Sealed and wrapped it is below 64 KiB, which is what relays take."""
 BACKDATED = 2 * 86_400
 """Seconds by which a seal or a wrap may be dated back, so that its time tells nothing."""
 
@@ -40,9 +43,14 @@ def write_rumor(
 
 
 def wrap_rumor(sender: NostrKey, receiver: str, rumor: Rumor) -> NostrEvent:
-    """A gift wrap for one receiver, signed by a key that is used once."""
-    value = {**vars(rumor), "tags": [list(tag) for tag in rumor.tags]}
-    sealed = encrypt(sender.share_with(receiver), _write(value))
+    """A gift wrap for one receiver, signed by a key that is used once. Raises `mesh.too-large`."""
+    text = _write({**vars(rumor), "tags": [list(tag) for tag in rumor.tags]})
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_RUMOR:
+        raise FreeholdError(
+            "mesh.too-large", f"The message takes {size} bytes", hint=f"At most {MAX_RUMOR} can be encrypted for relays"
+        )
+    sealed = encrypt(sender.share_with(receiver), text)
     seal = sign_event(sender, SEAL, sealed, created_at=_past())
     once = make_key()
     wrapped = encrypt(once.share_with(receiver), _write(seal.as_json()))

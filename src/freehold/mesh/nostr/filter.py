@@ -1,5 +1,7 @@
 """Filters of subscriptions (NIP-01): read strictly, and compared with events."""
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +10,8 @@ from freehold.mesh.nostr.keys import is_hex
 
 MAX_VALUES = 500
 MAX_LIMIT = 500
+MAX_TAGS = 5
+"""Names of tags in one filter: each is compared with every new event."""
 _LISTS = ("ids", "authors")
 
 
@@ -27,7 +31,8 @@ class NostrFilter:
     until: int | None = None
     limit: int = MAX_LIMIT
 
-    def matches(self, event: NostrEvent) -> bool:
+    def matches(self, event: NostrEvent, tags: Mapping[str, AbstractSet[str]] | None = None) -> bool:
+        """`tags` is `index_tags(event)`, for who compares an event with many filters."""
         if self.ids is not None and event.id not in self.ids:
             return False
         if self.authors is not None and event.pubkey not in self.authors:
@@ -38,10 +43,17 @@ class NostrFilter:
             return False
         if self.until is not None and event.created_at > self.until:
             return False
-        return all(
-            any(len(tag) > 1 and tag[0] == name and tag[1] in wanted for tag in event.tags)
-            for name, wanted in self.tags.items()
-        )
+        values = index_tags(event) if tags is None else tags
+        return not any(wanted.isdisjoint(values.get(name, ())) for name, wanted in self.tags.items())
+
+
+def index_tags(event: NostrEvent) -> dict[str, set[str]]:
+    """The values of its tags that a filter can name."""
+    found: dict[str, set[str]] = {}
+    for tag in event.tags:
+        if len(tag) > 1 and len(tag[0]) == 1:
+            found.setdefault(tag[0], set()).add(tag[1])
+    return found
 
 
 def read_filter(value: object) -> NostrFilter:
@@ -63,6 +75,8 @@ def read_filter(value: object) -> NostrFilter:
             tags[name[1]] = frozenset(_texts(name, one))
         else:
             raise BadFilter(f"a filter has no {name[:20]!a}")
+    if len(tags) > MAX_TAGS:
+        raise BadFilter(f"a filter has more than {MAX_TAGS} kinds of tags")
     return NostrFilter(**found, tags=tags)
 
 
