@@ -14,7 +14,8 @@ from tests.agents.session_harness import SessionHarness, run_harness
 from freehold.computer import Computer
 from freehold.routines.records import Routine, RoutineRun
 from freehold.routines.routine_store import RoutineStore
-from freehold.routines.run_store import RunEnd, RunStore
+from freehold.routines.run_changes import RunEnd
+from freehold.routines.run_store import RunStore
 from freehold.routines.section import RoutineSection
 from freehold.timeline import Timeline
 

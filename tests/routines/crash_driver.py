@@ -12,7 +12,7 @@ from tests.agents.session_harness import SessionHarness
 
 from freehold.computer import Computer
 from freehold.routines.records import Routine, RoutineRun
-from freehold.routines.run_store import RunEnd
+from freehold.routines.run_changes import RunEnd
 from freehold.routines.service import RoutineService
 
 

@@ -11,12 +11,19 @@ import pytest_asyncio
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.condition import until
 
+from freehold.egress.vault import Vault
+from freehold.errors import FreeholdError
+from freehold.identity.tokens import Scope
+from freehold.routines.run_changes import RunEnd, insert_run
+from freehold.routines.service import RoutineService
 from freehold.routines.webhook import make_secret
 from freehold.slots.events.webhook import sign
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MANIFEST = '[routines.morning]\ncron = "0 7 * * *"\nzone = "Europe/Berlin"\nprompt = "Report."\n'
-HOOK = {"webhook": True, "prompt": "Look at this."}
+MANIFEST += '[routines.deploy]\nwebhook = true\nprompt = "Look at this."\n'
+HOOK = {"webhook": True, "prompt": "Look at this.", "pause_after": 100}
+WORDS = "the words of a conversation"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -42,9 +49,10 @@ async def test_a_routine_of_the_manifest_is_listed_and_only_changed_there(
 ) -> None:
     found = (await call(gateway, owner, "GET", ""))["routines"]
     assert [(one["name"], one["source"], one["trigger"], one["work"]) for one in found] == [
-        ("morning", "manifest", "cron", "prompt")
+        ("deploy", "manifest", "webhook", "prompt"),
+        ("morning", "manifest", "cron", "prompt"),
     ]
-    assert found[0]["settings"] == {"cron": "0 7 * * *", "zone": "Europe/Berlin", "prompt": "Report."}
+    assert found[1]["settings"] == {"cron": "0 7 * * *", "zone": "Europe/Berlin", "prompt": "Report."}
     assert (await call(gateway, owner, "DELETE", "/morning"))["error"]["code"] == "routine.conflict"
     changed = await call(gateway, owner, "POST", "", name="morning", routine=HOOK, replace=True)
     assert changed["error"]["code"] == "routine.exists"
@@ -102,6 +110,78 @@ async def test_run_now_begins_a_run_and_its_failure_is_in_the_strip(
     assert (await call(gateway, owner, "POST", f"/now/runs/{run['id']}/stop"))["state"] == "failed"
 
 
+# Words
+
+
+def end_run(gateway: RunningGateway, name: str, work: str) -> str:
+    """A run of a routine has said the words. Returns its id."""
+    service = gateway.context.service(RoutineService)
+    routine, far = service.routines.get(name), time.time() + 86_400
+    with service.routines.timeline.transaction() as tx:
+        id = insert_run(tx, routine, f"manual:{work}", far, far, {"text": WORDS})
+        tx.execute("UPDATE routines_run SET work = ? WHERE id = ?", (work, id))
+    assert id is not None
+    service.runs.end(id, RunEnd("failed", WORDS, WORDS))
+    return id
+
+
+async def test_what_a_run_said_is_read_only_by_who_may_read_that_elsewhere(
+    gateway: RunningGateway, owner: dict[str, str]
+) -> None:
+    """An agent's words with the scope prompt, a command's also with terminal. How it went is seen without them."""
+    tokens = {
+        "seer": gateway.token("routines", name="seer"),
+        "runner": gateway.token("routines", "terminal", name="runner"),
+        "prompter": gateway.token("routines", "prompt", name="prompter"),
+    }
+    found = set()
+    for work in ("prompt", "checklist", "command"):
+        name = f"said-{work}"
+        given = {"every": "1h", work: "x", "pause_after": 1}
+        await call(gateway, owner, "POST", "", name=name, routine=given)
+        id = end_run(gateway, name, work)
+        for who, headers in tokens.items():
+            paths = ("?limit=200", f"/{name}", f"/{name}/runs", f"/{name}/runs/{id}")
+            shown = [json.dumps(await call(gateway, headers, "GET", path)) for path in paths]
+            shown.append(json.dumps(await call(gateway, headers, "POST", f"/{name}/runs/{id}/stop")))
+            assert all('"failed"' in one for one in shown)
+            counted = [one.count(WORDS) for one in shown]
+            if any(counted):
+                found.add((who, work))
+                # Two are of the run. The routine was paused, and tells why.
+                assert counted[1:] == [3, 2, 3, 3]
+        await call(gateway, owner, "DELETE", f"/{name}")
+    assert found == {("runner", "command"), ("prompter", "prompt"), ("prompter", "checklist"), ("prompter", "command")}
+
+
+async def test_a_token_that_only_reads_sees_no_words_of_runs_and_workflows_in_the_timeline(
+    gateway: RunningGateway,
+) -> None:
+    timeline = gateway.services.timeline
+    run = {"routine": "morning", "run": "r1", "session": "s1", "turn": 3, "quiet": False, "cost": 0.5}
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("routine.run_done", {**run, "result": WORDS, "error": None}),
+        ("routine.run_failed", {**run, "error": WORDS}),
+        ("routine.paused", {"routine": "morning", "reason": WORDS}),
+        ("workflow.asked", {"workflow": "w1", "step": "2", "question": WORDS, "choices": [WORDS], "number": 7}),
+        ("workflow.done", {"workflow": "w1", "file": f"{WORDS}.py", "run": None, "quiet": False, "result": WORDS}),
+    ]
+    first = timeline.append(*told[0])
+    for kind, data in told[1:]:
+        timeline.append(kind, data)
+
+    async def read(*scopes: Scope) -> list[dict[str, Any]]:
+        headers = gateway.token(*scopes, name="-".join(("timeline", *scopes)))
+        answer = await gateway.http.get(f"/v1/timeline?after={first.seq - 1}", headers=headers)
+        return [one["data"] for one in answer.json()["events"]][: len(told)]
+
+    assert await read("read", "prompt") == [data for _, data in told]
+    seen = await read("read")
+    assert WORDS not in json.dumps(seen)
+    assert seen[0] == {**run, "error": None}
+    assert seen[3] == {"workflow": "w1", "step": "2", "number": 7}
+
+
 # Webhooks
 
 
@@ -143,6 +223,26 @@ async def test_a_signed_request_begins_a_run_with_its_body_as_data(
     assert run["data"] == {"id": "msg_first", "body": {"title": "a"}}
     _, text = await hook.send("msg_text", b"\xff plain [")
     assert (await call(gateway, owner, "GET", f"/hook/runs/{text['run']}"))["data"]["body"] == "\ufffd plain ["
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b'{"a": "\\ud800"}', {"a": "?"}),
+        (b'{"a": NaN}', '{"a": NaN}'),
+        (b"1e999", "1e999"),
+        (b"[" * 10_000, "[" * 10_000),
+        (b"9" * 5_000, "9" * 5_000),
+        (b'"\\u0000"', "\0"),
+    ],
+    ids=["half", "nan", "infinite", "deep", "long", "zero"],
+)
+async def test_a_body_that_is_hardly_json_harms_nothing(
+    gateway: RunningGateway, owner: dict[str, str], hook: Hook, body: bytes, shown: object
+) -> None:
+    status, answer = await hook.send(f"msg_odd_{len(body)}_{body[:6].hex()}", body)
+    assert status == 202
+    assert (await call(gateway, owner, "GET", f"/hook/runs/{answer['run']}"))["data"]["body"] == shown
 
 
 async def test_a_request_that_is_sent_again_begins_nothing(
@@ -188,6 +288,19 @@ async def test_a_signature_over_another_body_is_refused(hook: Hook, gateway: Run
     assert answer.status_code == 401
 
 
+async def test_a_signed_request_cannot_be_read_as_another_one(hook: Hook, gateway: RunningGateway) -> None:
+    """Its text begins with a time, so the same signature fits another id, time and body: it would begin a second run."""
+    now = int(time.time())
+    key = base64.b64decode(hook.secret.removeprefix("whsec_"))
+    signature = sign(key, "msg_shift", now - 1, f"{now}.rest".encode())
+    first = {"webhook-id": "msg_shift", "webhook-timestamp": str(now - 1), "webhook-signature": signature}
+    answer = await gateway.http.post("/v1/hooks/hook", content=f"{now}.rest", headers=first)
+    assert answer.status_code == 202
+    second = {**first, "webhook-id": f"msg_shift.{now - 1}", "webhook-timestamp": str(now)}
+    assert (await gateway.http.post("/v1/hooks/hook", content="rest", headers=second)).status_code == 401
+    assert (await hook.send("urn:shop.example.com/v1.2/17"))[0] == 202
+
+
 async def test_a_stranger_does_not_learn_which_routines_there_are(gateway: RunningGateway, hook: Hook) -> None:
     """A routine without a webhook, one that does not exist, and a wrong secret are answered with the same words."""
     answers = []
@@ -216,6 +329,44 @@ async def test_a_new_secret_ends_the_old_one(gateway: RunningGateway, owner: dic
     assert (await old.send("msg_1"))[0] == 202
     new = Hook(gateway, "turned", (await call(gateway, owner, "POST", "/turned/webhook"))["secret"])
     assert ((await old.send("msg_2"))[0], (await new.send("msg_2"))[0]) == (401, 202)
+
+
+async def test_the_secret_of_a_removed_routine_begins_no_other_of_its_name(
+    gateway: RunningGateway, owner: dict[str, str]
+) -> None:
+    await call(gateway, owner, "POST", "", name="gone", routine=HOOK)
+    old = Hook(gateway, "gone", (await call(gateway, owner, "POST", "/gone/webhook"))["secret"])
+    await call(gateway, owner, "DELETE", "/gone")
+    await call(gateway, owner, "POST", "", name="gone", routine=HOOK)
+    assert (await old.send("msg_1"))[0] == 401
+    assert (await call(gateway, owner, "GET", "/gone/runs"))["runs"] == []
+
+
+async def test_a_routine_whose_secret_cannot_be_forgotten_is_still_there_to_be_removed(
+    gateway: RunningGateway, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise whoever had the secret could begin the next routine of its name."""
+    await call(gateway, owner, "POST", "", name="kept", routine=HOOK)
+    old = Hook(gateway, "kept", (await call(gateway, owner, "POST", "/kept/webhook"))["secret"])
+
+    def fail(_vault: Vault, _name: str) -> None:
+        raise FreeholdError("vault.busy.unavailable", "The vault cannot be written now")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Vault, "remove", fail)
+        assert "error" in await call(gateway, owner, "DELETE", "/kept")
+    assert (await call(gateway, owner, "GET", "/kept"))["name"] == "kept"
+    assert (await call(gateway, owner, "DELETE", "/kept"))["name"] == "kept"
+    await call(gateway, owner, "POST", "", name="kept", routine=HOOK)
+    assert (await old.send("msg_1"))[0] == 401
+
+
+async def test_a_routine_of_the_manifest_that_is_not_removed_keeps_its_secret(
+    gateway: RunningGateway, owner: dict[str, str]
+) -> None:
+    hook = Hook(gateway, "deploy", (await call(gateway, owner, "POST", "/deploy/webhook"))["secret"])
+    assert (await call(gateway, owner, "DELETE", "/deploy"))["error"]["code"] == "routine.conflict"
+    assert (await hook.send("msg_1"))[0] == 202
 
 
 async def test_a_paused_routine_takes_no_request_and_a_token_makes_no_secret(

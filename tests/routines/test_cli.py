@@ -53,19 +53,22 @@ def test_a_dry_run_shows_ten_times_and_adds_nothing(run: Run) -> None:
     assert len(times) == 10
     assert all(":" in line for line in times)
     assert len(json.loads(run("list", "--json"))) == 1
+    seconds = run("add", "often", "--every", "10s", "--command", "true", "--dry-run").splitlines()
+    assert len(set(seconds)) == 10
 
 
 def test_what_cannot_be_a_routine_is_refused_with_the_reason(run: Run) -> None:
     wrong = {
         ("--every", "30m"): "one piece of work",
         ("--every", "30m", "--cron", "* * * * *", "--prompt", "x"): "cron and every",
-        ("--every", "ten", "--prompt", "x"): "duration",
+        ("--every", "ten", "--prompt", "x"): "every: 'ten' is not a duration",
         ("--cron", "0 7 * * *", "--zone", "Mars", "--prompt", "x"): "time zone",
         ("--every", "1h", "--prompt", "!rm -rf /"): "shell command",
         ("--every", "1h", "--command", "echo {{ body }}"): "standard input",
         ("--every", "1h", "--prompt", "x", "--budget", "much"): "not a number",
         ("--files", "../x", "--prompt", "x"): "workspace",
         ("--every", "1h", "--prompt", "x", "--hours", "8-22"): "08:00-22:00",
+        ("--at", "9999-12-31T23:59-14:00", "--prompt", "x"): "1970 to 2999",
     }
     for options, word in wrong.items():
         with pytest.raises(FreeholdError) as caught:
@@ -83,3 +86,5 @@ def test_the_secret_of_a_webhook_is_shown_once_and_kept_in_the_vault(run: Run, t
     assert made["url"].endswith("/v1/hooks/hook")
     assert Vault(tmp_path / "vault").get("routine.hook").reveal() == made["secret"]
     assert made["secret"] not in run("show", "hook")
+    run("remove", "hook")
+    assert Vault(tmp_path / "vault").list() == []

@@ -1,5 +1,7 @@
 """What comes from outside is marked as data, whatever it contains."""
 
+from fnmatch import fnmatchcase
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,3 +58,33 @@ def test_patterns_of_files() -> None:
            ("inbox/", "inbox/a/b.txt"), ("a/**/b", "a/b"), ("a?c", "abc")]  # fmt: skip
     no = [("inbox/*.pdf", "inbox/x/a.pdf"), ("*.py", "x/a.py"), ("docs/**", "docs"), ("a?c", "a/c"), ("a.c", "abc")]
     assert [matches(*one) for one in yes + no] == [True] * len(yes) + [False] * len(no)
+
+
+def read_plainly(pattern: str, path: str) -> bool:
+    """What a pattern means, in the shortest words: slow for some paths."""
+    head, _, rest = pattern.partition("/")
+    name, _, below = path.partition("/")
+    if not rest:
+        return bool(path) if head == "**" else "/" not in path and fnmatchcase(path, head)
+    if head == "**":
+        return read_plainly(rest, path) or (bool(below) and read_plainly(pattern, below))
+    return bool(below) and fnmatchcase(name, head) and read_plainly(rest, below)
+
+
+NAMES = st.text("ab", min_size=1, max_size=3)
+PARTS = st.sampled_from(["**", "*", "?"]) | st.text("ab*?", min_size=1, max_size=3)
+
+
+@settings(max_examples=500)
+@given(st.lists(PARTS, min_size=1, max_size=5).map("/".join), st.lists(NAMES, min_size=1, max_size=6).map("/".join))
+def test_a_pattern_means_what_it_says(pattern: str, path: str) -> None:
+    assert matches(pattern, path) == read_plainly(pattern, path)
+
+
+def test_no_path_takes_long_whatever_an_agent_calls_its_files() -> None:
+    """With one way after another to be tried, each of these would take longer than the computer exists."""
+    deep = "a/" * 2000
+    assert not matches("**/a/**/a/**/a/**/a/**/a/**/a/**/b", f"{deep}c")
+    assert not matches("**/*a*/**/*a*/**/*a*/**/*a*/**/*a*/**/b", f"{deep}c")
+    assert not matches("*a*a*a*a*a*a*a*a*a*a*b", "a" * 255)
+    assert matches("**/a/**/a/**/a/**/a/**/a/**/a/**/b", f"{deep}b")

@@ -6,9 +6,10 @@ import pytest
 from tests.routines.conftest import SetClock, StoreBench, moment, show
 
 from freehold.errors import FreeholdError
-from freehold.routines import run_store
+from freehold.routines import run_changes
 from freehold.routines.routine_store import RoutineStore
-from freehold.routines.run_store import MAX_KEPT, RunEnd, RunStore
+from freehold.routines.run_changes import COUNTED, MAX_KEPT, RunEnd
+from freehold.routines.run_store import RunStore
 from freehold.routines.section import RoutineSection
 from freehold.timeline import Timeline
 
@@ -24,6 +25,27 @@ def test_a_run_goes_from_due_to_done_and_each_step_is_an_event(stores: StoreBenc
     assert (found.state, found.result, found.cost) == ("done", "fine", 0.25)
     assert stores.kinds() == ["routine.added", "routine.run_due", "routine.run_started", "routine.run_done"]
     assert show(stores.routines.get("r").next) == "2026-06-02 13:00"
+
+
+def test_the_end_of_a_run_names_the_turn_of_its_agent(stores: StoreBench) -> None:
+    """Others may use the session too: who tells of the run has to know which answer is its own."""
+    stores.add(every=60, prompt="Look", command=None)
+    stores.clock.forward(60)
+    (run,) = stores.tick()
+    stores.runs.note_turn(run.id, str(run.session), 3)
+    stores.finish()
+    (ended,) = stores.timeline.read(kinds=["routine.run_done"])
+    assert (ended.data["session"], ended.data["turn"]) == (run.session, 3)
+
+
+def test_a_run_that_is_due_when_its_routine_is_removed_is_cancelled_with_its_event(stores: StoreBench) -> None:
+    stores.add(webhook=True)
+    run = stores.runs.trigger("r", "webhook:1", {})
+    assert run is not None
+    stores.routines.remove("r", who="owner")
+    assert stores.states() == ["cancelled"]
+    assert stores.kinds() == ["routine.added", "routine.run_due", "routine.run_cancelled", "routine.removed"]
+    assert stores.tick() == ()
 
 
 def test_two_looks_at_the_same_time_make_one_run(stores: StoreBench) -> None:
@@ -49,6 +71,74 @@ def test_times_that_passed_while_everything_was_off(stores: StoreBench, policy: 
     assert begun == expected
     assert ("routine.times_missed" in stores.kinds()) == (policy != "all" or len(expected) < 4)
     assert show(stores.routines.get("r").next) == "2026-06-05 13:00"
+
+
+def test_all_times_that_passed_are_made_up_for_where_runs_are_skipped_too(stores: StoreBench) -> None:
+    """They would skip each other. A time of now is skipped as always while they work."""
+    stores.add(cron="0 * * * *", missed="all", missed_most=30)
+    stores.clock.set("2026-06-03 18:05")
+    begun = []
+    for _ in range(29):
+        begun += [show(run.due) for run in stores.tick()]
+        stores.finish()
+    assert (len(begun), begun[0]) == (29, "2026-06-02 13:00")
+    stores.clock.set("2026-06-03 19:00")
+    assert [show(run.due) for run in stores.tick()] == ["2026-06-03 18:00"]
+    assert stores.states()[-2:] == ["started", "skipped"]
+
+
+def test_a_time_that_was_missed_is_made_up_for_within_the_hours_only(stores: StoreBench) -> None:
+    stores.add(cron="0 21 * * *", hours="08:00-22:00")
+    stores.clock.set("2026-06-02 03:00")
+    assert stores.tick() == ()
+    assert stores.runs.find_next_time() == moment("2026-06-02 08:00")
+    stores.clock.set("2026-06-02 08:00")
+    assert [show(run.due) for run in stores.tick()] == ["2026-06-01 21:00"]
+
+
+def test_a_run_is_tried_again_within_the_hours_only(stores: StoreBench) -> None:
+    stores.add(cron="50 21 * * *", hours="08:00-22:00", retries=1, retry_delay=1200)
+    stores.clock.set("2026-06-01 21:50")
+    assert len(stores.tick()) == 1
+    stores.finish("failed", error="no")
+    stores.clock.set("2026-06-01 22:10")
+    assert stores.tick() == ()
+    stores.clock.set("2026-06-02 08:00")
+    assert [run.attempt for run in stores.tick()] == [2]
+
+
+def test_a_run_that_has_waited_for_another_begins_within_the_hours_only(stores: StoreBench) -> None:
+    stores.add(webhook=True, hours="08:00-22:00", overlap="queue")
+    stores.runs.trigger("r", "webhook:1", {})
+    stores.runs.trigger("r", "webhook:2", {})
+    stores.runs.trigger("r", "manual:3", {}, who="owner")
+    assert [run.cause for run in stores.tick()] == ["webhook:1"]
+    stores.clock.set("2026-06-01 23:00")
+    stores.finish()
+    assert [run.cause for run in stores.tick()] == ["manual:3"]
+    stores.finish()
+    assert stores.tick() == ()
+    stores.clock.set("2026-06-02 08:00")
+    assert [run.cause for run in stores.tick()] == ["webhook:2"]
+
+
+def test_a_time_of_the_hours_that_is_some_seconds_late_is_run(stores: StoreBench) -> None:
+    stores.add(cron="59 21 * * *", hours="08:00-22:00")
+    stores.clock.set("2026-06-01 22:00")
+    assert len(stores.tick()) == 1
+
+
+def test_a_run_that_is_tried_again_does_not_replace_a_newer_one(stores: StoreBench) -> None:
+    stores.add(webhook=True, overlap="replace", retries=1, retry_delay=60)
+    stores.runs.trigger("r", "webhook:old", {})
+    stores.tick()
+    stores.finish("failed", error="no")
+    stores.runs.trigger("r", "webhook:new", {})
+    assert [run.cause for run in stores.tick()] == ["webhook:new"]
+    stores.clock.forward(60)
+    claimed = stores.runs.begin_due()
+    assert (claimed.begun, claimed.replaced) == ((), ())
+    assert stores.states() == ["skipped", "started"]
 
 
 def test_a_time_that_is_a_few_seconds_late_is_not_missed(stores: StoreBench) -> None:
@@ -138,8 +228,16 @@ def test_the_budget_of_a_day_skips_the_rest_of_the_day(stores: StoreBench) -> No
     stores.clock.forward(3600)
     assert stores.tick() == ()
     assert "1.20 US dollars" in str(stores.runs.list_runs("r")[0].error)
+    stores.clock.forward(3600)
+    assert stores.tick() == ()
+    (told,) = stores.timeline.read(kinds=["routine.budget_reached"])  # once a day
+    assert told.data == {"routine": "r", "spent": 1.2, "of": 1.0}
     stores.clock.set("2026-06-02 00:00")
     assert len(stores.tick()) == 1
+    stores.finish(cost=1.5)
+    stores.clock.forward(3600)
+    assert stores.tick() == ()
+    assert len(stores.timeline.read(kinds=["routine.budget_reached"])) == 2
 
 
 def test_nothing_begins_while_the_kill_switch_is_on(stores: StoreBench) -> None:
@@ -155,6 +253,14 @@ def test_one_cause_makes_one_run_and_another_makes_another(stores: StoreBench) -
     assert stores.runs.trigger("r", "webhook:1", {"body": "y"}) is None
     assert stores.runs.trigger("r", "webhook:2", {"body": "x"}) is not None
     assert stores.states() == ["due", "due"]
+
+
+def test_half_characters_of_what_triggers_are_replaced(stores: StoreBench) -> None:
+    """Such as in the name of a file that is not UTF-8. No answer of the API could have them."""
+    stores.add(files=["*"])
+    run = stores.runs.trigger("r", "entry:1", {"paths": ["a\udcff.txt"], "\ud800": 1})
+    assert run is not None
+    assert run.data == {"paths": ["a?.txt"], "?": 1}
 
 
 def test_what_triggers_too_often_is_refused(stores: StoreBench) -> None:
@@ -198,17 +304,74 @@ def test_the_position_of_an_event_is_stored_with_its_run(stores: StoreBench) -> 
 
 
 def test_old_runs_are_removed_and_open_ones_never(stores: StoreBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_store, "PRUNE_INTERVAL", 1)
+    monkeypatch.setattr(run_changes, "PRUNE_INTERVAL", 1)
     stores.add(webhook=True, most_per_hour=3600, overlap="queue")
     first = stores.runs.trigger("r", "webhook:first", {})
     assert first is not None
-    for number in range(MAX_KEPT + 20):
+    for number in range(30):
+        run = stores.runs.trigger("r", f"webhook:old-{number}", {})
+        assert run is not None
+        stores.runs.end(run.id, RunEnd("done"))
+    stores.clock.forward(COUNTED + 1)
+    for number in range(MAX_KEPT):
         run = stores.runs.trigger("r", f"webhook:{number}", {})
         assert run is not None
         stores.runs.end(run.id, RunEnd("done"))
     kept = stores.runs.list_runs("r", limit=MAX_KEPT * 2)
-    assert len(kept) <= MAX_KEPT + 1
+    assert len(kept) == MAX_KEPT + 1
     assert kept[-1].id == first.id
+
+
+def test_runs_that_count_today_are_known_however_many_there_are(
+    stores: StoreBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the budget of a day would begin anew after 500 runs, and a webhook could be sent again."""
+    monkeypatch.setattr(run_changes, "PRUNE_INTERVAL", 1)
+    monkeypatch.setattr(run_changes, "MAX_KEPT", 5)
+    stores.add(webhook=True, most_per_hour=20, budget_day=1.0, overlap="queue")
+    for number in range(20):
+        run = stores.runs.trigger("r", f"webhook:{number}", {"body": "x"})
+        assert run is not None
+        stores.tick()
+        stores.finish(cost=0.05, result="said")
+    with pytest.raises(FreeholdError) as caught:
+        stores.runs.trigger("r", "webhook:20", {})
+    assert caught.value.code == "routine.too-many"
+    stores.clock.forward(3601)
+    assert stores.runs.trigger("r", "webhook:0", {}) is None
+    assert stores.runs.trigger("r", "webhook:20", {}) is not None
+    assert stores.tick() == ()
+    assert "1.00 US dollars" in str(stores.runs.list_runs("r")[0].error)
+    whole = [run for run in stores.runs.list_runs("r") if run.result is not None]
+    assert len(whole) <= 5
+
+
+def test_all_attempts_of_a_run_share_its_budget(stores: StoreBench) -> None:
+    stores.add(webhook=True, budget=1.0, budget_day=3.0, retries=5, retry_delay=60)
+    run = stores.runs.trigger("r", "webhook:1", {})
+    assert run is not None
+    stores.tick()
+    routine = stores.routines.get("r")
+    assert stores.runs.find_most(routine, stores.runs.get(run.id)) == 1.0
+    stores.finish("failed", error="no", cost=0.75)
+    stores.clock.forward(60)
+    (again,) = stores.tick()
+    assert (again.attempt, stores.runs.find_most(routine, again)) == (2, 0.25)
+    stores.finish("failed", error="It has cost 0.25 US dollars, which is its budget", cost=0.3)
+    found = stores.runs.get(run.id)
+    assert (found.state, found.attempt, found.cost) == ("failed", 2, 1.05)
+
+
+def test_its_own_times_do_not_keep_the_owner_from_running_it_now(stores: StoreBench) -> None:
+    stores.add(every=10, most_per_hour=3)
+    for _ in range(10):
+        stores.clock.forward(10)
+        assert len(stores.tick()) == 1
+        stores.finish()
+    for number in range(3):
+        assert stores.runs.trigger("r", f"manual:{number}", {}, who="owner") is not None
+    with pytest.raises(FreeholdError):
+        stores.runs.trigger("r", "manual:3", {}, who="owner")
 
 
 # Clocks

@@ -4,7 +4,7 @@ import itertools
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.routines.conftest import BERLIN, moment, show
 
@@ -57,6 +57,31 @@ def test_hours_leave_out_the_night_and_begin_at_their_first_minute() -> None:
     schedule = IntervalSchedule(1800, moment("2026-06-01 00:00"))
     found = list_following(schedule, hours, moment("2026-06-01 21:10"), 3)
     assert [show(one) for one in found] == ["2026-06-01 21:30", "2026-06-02 08:00", "2026-06-02 08:30"]
+
+
+def test_cron_runs_at_the_first_minute_of_its_hours_too() -> None:
+    hours = read_hours("08:00-22:00", BERLIN)
+    found = list_following(CronSchedule("0 * * * *", BERLIN), hours, moment("2026-06-01 20:30"), 3)
+    assert [show(one) for one in found] == ["2026-06-01 21:00", "2026-06-02 08:00", "2026-06-02 09:00"]
+    found = list_following(CronSchedule("0 3,8 * * *", BERLIN), hours, moment("2026-06-01 20:30"), 2)
+    assert [show(one) for one in found] == ["2026-06-02 08:00", "2026-06-03 08:00"]
+
+
+def test_hours_that_begin_in_the_gap_of_spring_begin_at_its_end() -> None:
+    hours = read_hours("02:30-03:30", BERLIN)
+    found = list_following(CronSchedule("0 3 * * *", BERLIN), hours, moment("2026-03-27 12:00"), 3)
+    assert [show(one) for one in found] == ["2026-03-28 03:00", "2026-03-29 03:00", "2026-03-30 03:00"]
+    assert hours is not None
+    assert show(hours.next_begin(moment("2026-03-29 01:00"))) == "2026-03-29 03:00"
+
+
+def test_hours_that_come_twice_in_autumn_are_both_hours() -> None:
+    """02:00 comes twice. The hours from 02:30 on begin in the first hour, end with it, and begin again."""
+    hours = read_hours("02:30-03:30", BERLIN)
+    schedule = IntervalSchedule(900, moment("2026-10-25 00:00"))
+    found = list_following(schedule, hours, moment("2026-10-25 00:00"), 6)
+    local = ["02:30", "02:45", "02:30", "02:45", "03:00", "03:15"]
+    assert [show(one) for one in found] == [f"2026-10-25 {one}" for one in local]
 
 
 def test_hours_may_reach_over_midnight() -> None:
@@ -115,3 +140,16 @@ def test_the_way_back_finds_what_the_way_forward_found(schedule: CronSchedule | 
     """No time is lost or seen twice, whichever way it is looked for: across each change of the clock."""
     forward = list_following(schedule, None, begin, 5)
     assert list_passed(schedule, None, forward[0], forward[-1], 10) == forward
+
+
+@settings(max_examples=60, deadline=None)
+@example(CronSchedule("0 */3 * * *", BERLIN), 1_801_879_200.0, "02:30-03:30")  # into the gap of spring
+@given(SCHEDULES, MOMENTS, st.sampled_from(["08:00-22:00", "22:00-06:00", "02:30-03:30", "00:00-00:15"]))
+def test_hours_leave_out_what_is_outside_and_nothing_else(
+    schedule: CronSchedule | IntervalSchedule, begin: float, text: str
+) -> None:
+    hours = read_hours(text, BERLIN)
+    assert hours is not None
+    all_times = list_following(schedule, None, begin, 400)
+    wanted = [one for one in all_times if hours.contains(one)]
+    assert list_following(schedule, hours, begin, len(wanted)) == tuple(wanted)

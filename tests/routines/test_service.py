@@ -168,6 +168,8 @@ async def test_the_end_of_one_routine_begins_another_and_a_circle_ends(harness: 
     await until(lambda: not harness.service.runs.list_open())
     told = harness.service.runs.list_runs("b")[-1].data
     assert (told["routine"], told["state"], told["result"]) == ("a", "done", "first\n")
+    (refused,) = await until(lambda: harness.sessions.timeline.read(kinds=["routine.trigger_refused"]))
+    assert (refused.data["routine"], refused.data["error"]) == ("a", "10 runs began each after the other")
 
 
 async def test_the_end_of_a_session_of_the_owner_begins_a_routine_and_that_of_a_routine_does_not(
@@ -223,12 +225,13 @@ async def test_a_command_that_a_crash_interrupted_is_shown_and_not_repeated(
     harness: RoutineHarness, workspace: Path
 ) -> None:
     run = await harness.add_now("r", command="echo x >> /workspace/runs.txt; sleep 1000", retries=3)
-    await until(lambda: (workspace / "runs.txt").exists())
+    runs = workspace / "runs.txt"
+    await until(lambda: runs.exists() and runs.read_text())  # the shell creates it before it writes
     await harness.crash()
     ended = await harness.until(run, "uncertain")
     assert "not begun again" in str(ended.error)
     harness.clock.forward(86400)
-    assert (workspace / "runs.txt").read_text() == "x\n"
+    assert runs.read_text() == "x\n"
 
 
 async def test_a_prompt_that_a_crash_interrupted_is_shown_and_not_sent_again(harness: RoutineHarness) -> None:

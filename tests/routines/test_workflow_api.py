@@ -100,6 +100,22 @@ async def test_workflows_are_listed_in_pages_ended_and_told_events(
     assert (await call(gateway, owner, "GET", "/none"))["error"]["code"] == "workflow.not-found"
 
 
+async def test_why_a_workflow_failed_is_read_only_by_who_may_read_what_its_agents_say(
+    gateway: RunningGateway, owner: dict[str, str]
+) -> None:
+    made = await call(gateway, owner, "POST", "", file="w.py")
+    store = store_of(gateway)
+    store.end(made["id"], "failed", error="The agent said: it is too late")
+    for scopes, error in ((("routines",), None), (("routines", "prompt"), "The agent said: it is too late")):
+        headers = gateway.token(*scopes, name="-".join(("why", *scopes)))
+        (listed,) = (await call(gateway, headers, "GET", "?limit=1"))["workflows"]
+        ended = await call(gateway, headers, "POST", f"/{made['id']}/cancel")
+        assert [(one["id"], one["state"], one["error"]) for one in (listed, ended)] == [
+            (made["id"], "failed", error),
+            (made["id"], "failed", error),
+        ]
+
+
 async def test_health_and_metrics_say_how_routines_and_workflows_are(
     gateway: RunningGateway, owner: dict[str, str]
 ) -> None:

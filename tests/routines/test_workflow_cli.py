@@ -45,12 +45,13 @@ def test_a_workflow_is_begun_shown_answered_signalled_cancelled_and_retried(run:
             id, StepAsked("1", "step", "fetch", {"function": "fetch", "arguments": []}), 10, "here"
         )
         store.steps.end_step(step, StepEnd(7, cost=0.25))
-        asked = {"question": "Commit\u202e?", "choices": ["yes", "no"]}
-        store.steps.begin_step(id, StepAsked("2", "ask", "Commit\u202e?", asked), 10, "here")
+        asked = {"question": "Commit\u202e?\n one.txt", "choices": ["yes", "no"]}
+        store.steps.begin_step(id, StepAsked("2", "ask", "Commit\u202e?\n one.txt", asked), 10, "here")
     shown = run("show", id)
     assert "✓ step     fetch" in shown
     assert f"freehold workflow answer {id} 2" in shown
     assert "\u202e" not in shown
+    assert "ask      Commit⟨U+202E⟩?\n           Commit⟨U+202E⟩?\n            one.txt\n" in shown
     with pytest.raises(FreeholdError, match="not one of the answers"):
         run("answer", id, "2", "perhaps")
     run("answer", id, "2", "yes")

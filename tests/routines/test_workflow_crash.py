@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.routines.workflow_crash_driver import open_journal
+from tests.routines.workflow_crash_driver import open_journal, run_driver
 from tests.support.postgres import PostgresServer, running_postgres
 
 from freehold.routines.clock import WallClock
@@ -82,9 +82,9 @@ def _try(
         # A transaction of the database and one of the timeline for each change: fewer steps show as much.
         workflow = store.add(WorkflowOrder("w.py", {"short": url is not None}), who="owner")
         store.steps.signal(workflow.id, "go", 7, who="owner")
-    code = _run(driver, home, number, phase)
+    code = run_driver(driver, home, number, phase)
     assert code in (0, -signal.SIGKILL)
-    assert _run(driver, home, 0, "before") == 0
+    assert run_driver(driver, home, 0, "before") == 0
     found = _read(home, workflow)
     outcomes[found.state] += 1
     written = Counter(lines.read_text().split() if lines.exists() else [])
@@ -94,7 +94,7 @@ def _try(
         assert "was not begun again" in str(found.error)
         with opened(home) as store:
             store.retry(workflow.id, who="owner")
-        assert _run(driver, home, 0, "before") == 0
+        assert run_driver(driver, home, 0, "before") == 0
         found = _read(home, workflow)
     assert (found.state, found.result) == ("done", ["a", 7, "c"] if url is not None else ["a", 7, "b", "c"])
     _check_told(home)
@@ -120,14 +120,6 @@ def opened(home: Path) -> Iterator[WorkflowStore]:
     ):
         journal.prepare()
         yield WorkflowStore(journal, WallClock())
-
-
-def _run(driver: "subprocess.Popen[str]", home: Path, number: int, phase: str) -> int:
-    assert driver.stdin is not None
-    assert driver.stdout is not None
-    driver.stdin.write(f"{home} {number} {phase}\n")
-    driver.stdin.flush()
-    return int(driver.stdout.readline())
 
 
 def _read(home: Path, workflow: Workflow) -> Workflow:

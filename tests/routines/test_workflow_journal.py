@@ -14,7 +14,7 @@ from tests.support.postgres import PostgresServer, running_postgres
 from freehold.errors import FreeholdError
 from freehold.observe.secrets import Secret
 from freehold.routines.workflows.journal import Journal, TimelineJournal
-from freehold.routines.workflows.messages import StepAsked
+from freehold.routines.workflows.messages import MAX_RESULT, StepAsked
 from freehold.routines.workflows.postgres_journal import PostgresJournal
 from freehold.routines.workflows.records import WorkflowStep
 from freehold.routines.workflows.step_store import StepEnd
@@ -120,6 +120,32 @@ def test_a_workflow_with_a_known_id_is_added_once(bench: JournalBench) -> None:
     assert bench.told() == ["workflow.added"]
 
 
+def test_a_result_that_is_too_long_fails_its_step(bench: JournalBench) -> None:
+    """Otherwise the step would be tried to be ended for ever, such as with the answer of an agent or a large event."""
+    store = bench.open()
+    id = begin(store)
+    ended = store.steps.end_step(begin_function(store, id), StepEnd("ü" * (MAX_RESULT // 6 + 1), cost=0.5))
+    assert ended is not None
+    assert (ended.state, ended.result, ended.cost) == ("failed", None, 0.5)
+    assert "262144 is the most" in str(ended.error)
+    fits = store.steps.end_step(begin_function(store, id, "2"), StepEnd("ü" * (MAX_RESULT // 6 - 1)))
+    assert fits is not None
+    assert fits.state == "done"
+
+
+def test_a_sleep_begins_anew_when_the_clock_was_set_back_to_before_it(bench: JournalBench) -> None:
+    store = bench.open()
+    id = begin(store)
+    store.steps.begin_step(id, StepAsked("1", "sleep", "60 s", {"seconds": 60.0}), 10, "first")
+    bench.clock.forward(1)
+    store.steps.plan_again()
+    assert store.steps.find_next_wake() == bench.clock.now() + 59
+    bench.clock.forward(-86400)
+    for _ in range(2):
+        store.steps.plan_again()
+        assert store.steps.find_next_wake() == bench.clock.now() + 60
+
+
 def test_each_step_is_stored_with_its_event_and_found_again(bench: JournalBench) -> None:
     store = bench.open()
     id = begin(store)
@@ -148,6 +174,24 @@ def test_each_step_is_stored_with_its_event_and_found_again(bench: JournalBench)
         "workflow.step_done",
         "workflow.done",
     ]
+
+
+def test_a_question_is_told_with_its_words_and_answered_by_its_number(bench: JournalBench) -> None:
+    """A number is of one time that it was asked: after a retry another question stands at the same place."""
+    store = bench.open()
+    id = begin(store)
+    first, _ = store.steps.begin_step(id, ASK, 10, "first")
+    store.cancel(id, who="owner", reason="again")
+    store.retry(id, who="owner")
+    assert store.claim(id, "text", "first") is not None
+    second, _ = store.steps.begin_step(id, ASK, 10, "first")
+    asked = [one.data for one in bench.timeline.read(kinds=("workflow.asked",))]
+    assert [one["number"] for one in asked] == [first.number, second.number]
+    words = {"question": ASK.given["question"], "choices": ASK.given["choices"], "digest": second.digest}
+    assert asked[1] == {"workflow": id, "step": ASK.place, "number": second.number, **words}
+    with pytest.raises(FreeholdError, match="waits for no answer"):
+        store.steps.answer(id, ASK.place, "yes", who="owner", number=first.number)
+    assert store.steps.answer(id, ASK.place, "yes", who="owner", number=second.number).result == "yes"
 
 
 def test_what_is_refused_changes_nothing_and_tells_nothing(bench: JournalBench) -> None:
@@ -212,6 +256,29 @@ def test_a_retry_forgets_steps_and_keeps_what_they_have_cost(bench: JournalBench
     assert store.sum_cost(id) == 1.0
     store.cancel(id, who="owner", reason="enough")
     assert store.get(id).cost == 1.0
+
+
+def test_a_retry_forgets_what_has_no_result_and_keeps_what_is_beside_it(bench: JournalBench) -> None:
+    """In a gather of five: two fail, one fails and is caught, one has a result, and one is cut off."""
+    store = bench.open()
+    id = begin(store)
+    ends = {
+        "1": StepEnd(error="caught"),
+        "2.1.1": StepEnd(error="broken"),
+        "2.2.1": StepEnd("done"),
+        "2.3.1": StepEnd(error="caught"),
+        "2.3.2": StepEnd("went on"),
+        "2.4.1.2.1": StepEnd(error="broken too"),
+        "2.4.1.1.1": StepEnd("done"),
+    }
+    steps = {place: begin_function(store, id, place) for place in (*ends, "2.5.1")}
+    for place, end in ends.items():
+        store.steps.end_step(steps[place], end)
+    store.end(id, "failed", error="broken")
+    store.retry(id, who="owner")
+    assert {step.place for step in store.steps.list_steps(id)} == ends.keys() - {"2.1.1", "2.4.1.2.1"}
+    (told,) = [event.data for event in bench.timeline.read(kinds=["workflow.retried"])]
+    assert told["step"] == "2.1.1"
 
 
 def test_sleeps_end_at_their_time_and_signals_wait_for_their_step(bench: JournalBench) -> None:

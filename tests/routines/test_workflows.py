@@ -1,21 +1,26 @@
 """Workflows at work: each step once, results from the journal, and nothing that runs while they wait."""
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from tests.agents.session_harness import SessionHarness
 from tests.routines.workflow_harness import WorkflowHarness, run_workflows
-from tests.support.condition import until
+from tests.support.condition import DEADLINE, until
 
 from freehold.computer import Computer
 from freehold.egress.models import ModelUsage, TokenCounts
 from freehold.errors import FreeholdError
+from freehold.history.calls import MarkFiles
 from freehold.routines.workflows.records import digest_source
 from freehold.routines.workflows.store import WorkflowOrder
+from freehold.typed_call import TypedCall
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -70,6 +75,28 @@ async def test_an_agent_answers_in_a_session_and_may_go_on_in_it(harness: Workfl
     assert (first.turn, second.turn, third.turn) == (1, 2, 1)
 
 
+async def test_two_agents_of_a_gather_may_share_a_session(harness: WorkflowHarness) -> None:
+    """Their turns come one after the other, and each step has its own answer."""
+    text = f"""
+        async def main(data):
+            return await gather(agent({say({"say": "one"})}, session="s"), agent({say({"say": "two"})}, session="s"))
+        """
+    done = await harness.finish(text)
+    assert (done.state, sorted(done.result)) == ("done", ["one", "two"])
+    assert sorted(str(step.turn) for step in harness.steps(done)) == ["1", "2"]
+
+
+async def test_a_step_that_freehold_cannot_do_fails_and_does_not_wait_for_ever(
+    harness: WorkflowHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def break_down(*_given: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(harness.service._agents, "begin", break_down)
+    failed = await harness.finish(f"async def main(data):\n    await agent({say({'say': 'one'})})")
+    assert (failed.state, failed.error) == ("failed", "Freehold has an error: freehold logs shows the cause")
+
+
 async def test_nothing_runs_while_a_workflow_sleeps_asks_or_waits_for_an_event(
     harness: WorkflowHarness, computer: Computer
 ) -> None:
@@ -105,6 +132,28 @@ async def test_nothing_runs_while_a_workflow_sleeps_asks_or_waits_for_an_event(
     assert (done.state, done.result) == ("done", ["yes", {"number": 7}])
     with pytest.raises(FreeholdError, match="waits for no answer"):
         harness.service.store.steps.answer(begun.id, "2", "no", who="owner")
+
+
+@pytest.mark.parametrize("is_off", [False, True])
+async def test_a_sleep_is_not_longer_because_the_clock_was_far_ahead(harness: WorkflowHarness, is_off: bool) -> None:
+    """It stood in the year 2031 for a while, and was corrected, perhaps while everything was off."""
+    harness.clock.set("2031-01-01 12:00")
+    begun = harness.begin("async def main(data):\n    await sleep(days=3)\n    return 'slept'")
+    await harness.until(begun, "waiting")
+    if is_off:
+        await harness.stop()
+    harness.clock.set("2026-06-01 12:00")
+    if is_off:
+        await harness.crash()
+    await until(lambda: harness.steps(begun)[0].wake == harness.clock.now() + 3 * 86400)
+    harness.clock.set("1970-01-02 12:00")  # of a machine that has not been told the time yet
+    harness.service.store.steps.plan_again()
+    harness.clock.set("2026-06-04 11:00")
+    harness.service.store.steps.plan_again()
+    harness.service.store.steps.wake_due()
+    assert harness.shape(begun) == [("1", "sleep", "waiting")]
+    harness.clock.set("2026-06-04 12:00")
+    assert (await harness.until(begun, "done")).result == "slept"
 
 
 async def test_an_event_that_comes_before_it_is_waited_for_is_not_lost(harness: WorkflowHarness) -> None:
@@ -276,6 +325,45 @@ async def test_retry_from_a_step_keeps_what_came_before_it(harness: WorkflowHarn
         (workspace / name).unlink()
 
 
+async def test_a_retry_after_a_gather_does_again_only_what_failed(harness: WorkflowHarness, workspace: Path) -> None:
+    failed = await harness.finish(
+        """
+        async def main(data):
+            await gather(command("echo 1 >> did; test -e allowed"), command("echo 2 >> did"))
+        """
+    )
+    assert failed.state == "failed"
+    (workspace / "allowed").touch()
+    harness.service.store.retry(failed.id, who="owner")
+    assert (await harness.until(failed, "done", "failed")).state == "done"
+    assert sorted((workspace / "did").read_text().split()) == ["1", "1", "2"]
+    for name in ("did", "allowed"):
+        (workspace / name).unlink()
+
+
+@pytest.mark.parametrize("step", ["step(time.sleep, 987)", "command('/bin/sleep 987')"])
+@pytest.mark.parametrize("end", ["crash", "cancel"])
+async def test_what_changes_after_a_step_was_cut_off_is_not_its_own(
+    harness: WorkflowHarness, step: str, end: str
+) -> None:
+    """Otherwise history took what the owner changes for its work, for hours."""
+    begun = harness.begin(f"import time\nasync def main(data):\n    await {step}")
+    calls = harness.sessions.keeper.calls
+
+    def phases() -> list[str]:
+        marks = [call for call in calls if isinstance(call, MarkFiles) and call.why == "workflow w, step 1"]
+        return [mark.phase for mark in marks]
+
+    calls.clear()
+    await until(lambda: harness.shape(begun) and phases() == ["before"])
+    if end == "crash":
+        await harness.crash()
+    else:
+        await harness.service.cancel(begun.id, "owner")
+    await until(lambda: phases()[-1] == "after")
+    await harness.until(begun, "uncertain", "cancelled")
+
+
 async def test_cancel_ends_the_agent_and_the_command_that_work(harness: WorkflowHarness, computer: Computer) -> None:
     begun = harness.begin(
         f"""
@@ -302,6 +390,50 @@ async def test_cancel_ends_the_agent_and_the_command_that_work(harness: Workflow
     assert (await harness.service.cancel(begun.id, "owner")).state == "cancelled"
 
 
+async def test_commands_that_wait_for_their_turn_never_run_after_a_cancel(
+    harness: WorkflowHarness, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark before a command is held: it has begun for the journal, and has no process yet."""
+    keeper, asked, go = harness.sessions.keeper, threading.Event(), threading.Event()
+
+    def mark(call: TypedCall[Any]) -> Any:
+        if isinstance(call, MarkFiles) and call.phase == "before":
+            asked.set()
+            assert go.wait(DEADLINE)
+        return keeper._answer(call)
+
+    monkeypatch.setattr(keeper, "service", mark)
+    commands = ", ".join(f"command('touch late-{number}')" for number in range(12))
+    begun = harness.begin(f"async def main(data):\n    await gather({commands})")
+    await until(asked.is_set)
+    await until(lambda: len(harness.steps(begun)) == 12)
+    await harness.service.cancel(begun.id, "owner")
+    go.set()
+    await until(lambda: not harness.service._running)
+    assert not list(workspace.glob("late-*"))
+
+
+async def test_a_prompt_that_is_on_its_way_when_its_workflow_ends_is_ended_too(
+    harness: WorkflowHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions, asked, go = harness.sessions.sessions, asyncio.Event(), asyncio.Event()
+    send = sessions.prompt
+
+    async def wait(*given: Any, **more: Any) -> Any:
+        asked.set()
+        await go.wait()
+        return await send(*given, **more)
+
+    monkeypatch.setattr(sessions, "prompt", wait)
+    begun = harness.begin(f"async def main(data):\n    await agent({say({'hang': 'deaf'})})")
+    await asked.wait()
+    await harness.service.cancel(begun.id, "owner")
+    go.set()
+    (step,) = await until(lambda: [one for one in harness.steps(begun) if one.turn is not None])
+    await until(lambda: sessions.dependencies.store.turns.get(str(step.session), 1).state == "ended")
+    assert step.state == "cancelled"
+
+
 async def test_agents_that_cost_as_much_as_the_budget_are_ended(harness: WorkflowHarness) -> None:
     async def usage_of(session: str, turn: str | None = None) -> ModelUsage:
         return ModelUsage(1, TokenCounts(), 0.75)
@@ -318,6 +450,43 @@ async def test_agents_that_cost_as_much_as_the_budget_are_ended(harness: Workflo
     failed = await harness.until(begun, "failed")
     assert failed.error == "Its agents have cost 2.00 US dollars, which is its budget"
     assert len(harness.steps(begun)) <= 4
+
+
+async def test_an_agent_that_asks_and_goes_on_beside_it_ends_at_the_budget(
+    harness: WorkflowHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total = 0.25
+
+    async def usage_of(session: str, turn: str | None = None) -> ModelUsage:
+        return ModelUsage(1, TokenCounts(), total)
+
+    monkeypatch.setattr(harness.sessions.models, "usage_of", usage_of)
+    begun = harness.begin(f"async def main(data):\n    await agent({say({'run': 'touch x'})})", budget=0.5)
+    await until(lambda: harness.shape(begun) == [("1", "agent", "waiting")])
+    total = 0.75
+    failed = await harness.until(begun, "failed")
+    assert failed.error == "Its agents have cost 0.50 US dollars, which is its budget"
+    await harness.service.wait_stopped(begun.id)
+    assert harness.service.store.get(begun.id).cost == 0.75
+
+
+async def test_an_agent_that_works_too_long_counts_for_the_budget(harness: WorkflowHarness) -> None:
+    """Whoever lets agents run out of time again and again gets no more than its budget."""
+
+    async def usage_of(session: str, turn: str | None = None) -> ModelUsage:
+        return ModelUsage(1, TokenCounts(), 0.75)
+
+    harness.sessions.models.usage_of = usage_of  # type: ignore[method-assign]
+    ended = await harness.finish(
+        f"""
+        async def main(data):
+            try:
+                await agent({say({"hang": "deaf"})}, timeout=1)
+            except StepFailed:
+                return "late"
+        """
+    )
+    assert (ended.state, ended.result, ended.cost) == ("done", "late", 0.75)
 
 
 async def test_steps_that_are_done_again_count_for_the_budget(harness: WorkflowHarness) -> None:
@@ -436,6 +605,29 @@ async def test_a_file_that_does_something_else_fails_with_a_clear_word(
     failed = await harness.finish(text)
     assert failed.state == "failed"
     assert words in str(failed.error)
+
+
+async def test_what_a_program_says_that_is_no_character_is_replaced(harness: WorkflowHarness) -> None:
+    """Such as in the name of a file that is not UTF-8. A hostile program must not make its workflow unreadable."""
+    text = """
+        async def main(data):
+            name = await step(str, "a\\udcff")
+            try:
+                await step(int, name + "\\ud800")
+            except StepFailed as error:
+                told = str(error)
+            return [name, (await command(f"echo '\\udcff{name}'")).output, told]
+        """
+    done = await harness.finish(text)
+    assert (done.state, done.error) == ("done", None)
+    assert done.result == ["a?", "?a?\n", "ValueError: invalid literal for int() with base 10: 'a?\\ud800'"]
+    assert [step.title for step in harness.steps(done)] == ["str", "int", "echo '?a?'"]
+    failed = await harness.finish("async def main(data):\n    raise ValueError('\\ud800')")
+    assert failed.error == "ValueError: ?"
+    half = await harness.finish("async def main(data):\n    return '\\ud800'")
+    assert half.result == "?"
+    (told,) = harness.sessions.timeline.read(kinds=["workflow.done"])[-1:]
+    assert told.data["result"] == "?"
 
 
 async def test_a_text_that_was_approved_is_the_only_one_that_runs(harness: WorkflowHarness) -> None:

@@ -8,8 +8,9 @@ The answer is the exit status of the process, which ends when no workflow is lef
 import asyncio
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -130,16 +131,25 @@ async def main(home: Path) -> None:
         await sessions.stop()
 
 
-def serve() -> None:
+def run_driver(driver: "subprocess.Popen[str]", home: Path, number: int, phase: str) -> int:
+    """Asks such a program for one process. Returns its exit status."""
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    driver.stdin.write(f"{home} {number} {phase}\n")
+    driver.stdin.flush()
+    return int(driver.stdout.readline())
+
+
+def serve(run: Callable[[Path], Coroutine[None, None, None]]) -> None:
     for line in sys.stdin:
         home, number, phase = line.split()
         child = os.fork()
         if child == 0:
             Death.at, Death.phase = int(number), phase
-            asyncio.run(main(Path(home)))
+            asyncio.run(run(Path(home)))
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
 if __name__ == "__main__":
-    serve()
+    serve(main)

@@ -1,5 +1,6 @@
 """The bodies of `/v1/routines` and `/v1/hooks`."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,9 @@ from freehold.routines.section import RoutineName, RoutineSection
 
 MAX_TIMES = 100
 MAX_TEXT = 10_000
+
+ReadsWords = Callable[[WorkKind | None], bool]
+"""Whether one who asks may read what work of a kind says. None is a run that has not begun."""
 
 
 class AddRoutineBody(RequestBody):
@@ -37,7 +41,7 @@ class RoutineTimesBody(BaseModel):
 
 
 class RoutineRunBody(BaseModel):
-    """One run. `cost` in US dollars."""
+    """One run. `cost` in US dollars. `result` and `error` are null for a token that may not read what its work says."""
 
     id: str
     number: int
@@ -58,7 +62,7 @@ class RoutineRunBody(BaseModel):
 
 
 class RoutineRunDetailsBody(RoutineRunBody):
-    """`data` is what the trigger told: it comes from outside."""
+    """`data` is what the trigger told: it comes from outside. It is empty where `result` is left out."""
 
     data: dict[str, Any]
 
@@ -123,28 +127,31 @@ class HookAnswerBody(BaseModel):
     run: str | None
 
 
-def describe_run(run: RoutineRun) -> RoutineRunBody:
-    return RoutineRunBody.model_validate(_values(run))
+def describe_run(run: RoutineRun, reads: ReadsWords) -> RoutineRunBody:
+    return RoutineRunBody.model_validate(_values(run, reads))
 
 
-def describe_run_details(run: RoutineRun) -> RoutineRunDetailsBody:
-    return RoutineRunDetailsBody.model_validate({**_values(run), "data": dict(run.data)})
+def describe_run_details(run: RoutineRun, reads: ReadsWords) -> RoutineRunDetailsBody:
+    return RoutineRunDetailsBody.model_validate(_values(run, reads))
 
 
-def _values(run: RoutineRun) -> dict[str, Any]:
+def _values(run: RoutineRun, reads: ReadsWords) -> dict[str, Any]:
     moments = {
         name: None if (moment := getattr(run, name)) is None else as_moment(moment)
         for name in ("due", "begin", "started", "finished")
     }
-    return {**vars(run), **moments}
+    words: dict[str, Any] = {} if reads(run.work) else {"result": None, "error": None, "data": {}}
+    return {**vars(run), **moments, **words}
 
 
-def describe_routine(routine: Routine, last: RoutineRun | None, recent: list[RunMark], cost: float) -> RoutineBody:
+def describe_routine(
+    routine: Routine, last: RoutineRun | None, recent: list[RunMark], cost: float, reads: ReadsWords
+) -> RoutineBody:
     return RoutineBody(
         name=routine.name,
         source=routine.source,
         state=routine.state,
-        reason=routine.reason,
+        reason=routine.reason if reads(work_of(routine.spec)) else None,
         trigger=routine.trigger,
         work=work_of(routine.spec),
         next=None if routine.next is None else as_moment(routine.next),
@@ -153,7 +160,7 @@ def describe_routine(routine: Routine, last: RoutineRun | None, recent: list[Run
         session=routine.session,
         cost=cost,
         settings=routine.spec.model_dump(mode="json", exclude_defaults=True),
-        last=None if last is None else describe_run(last),
+        last=None if last is None else describe_run(last, reads),
         recent=[RoutineRunMarkBody.model_validate({**vars(mark), "due": as_moment(mark.due)}) for mark in recent],
     )
 

@@ -105,7 +105,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
 @home_option
 @json_option(JsonOutput(ListedRoutine, "list"))
 def list_(home: Home, as_json: bool) -> None:
-    """List the routines, with their next time and the last runs, the newest first.
+    """List the routines, with their next time and their last runs.
 
     \b
     Example:
@@ -170,6 +170,8 @@ def spec_options(function: Callable[..., None]) -> Callable[..., None]:
         given: dict[str, Any] = {"default": None, "help": field.description, "metavar": "VALUE"}
         if field.annotation is bool:
             given = {"is_flag": True, "default": None, "help": field.description}
+        elif choices := [one for one in get_args(field.annotation) if isinstance(one, str)]:
+            given["metavar"] = f"[{'|'.join(choices)}]"
         elif name == "files":
             given = {"multiple": True, "help": field.description, "metavar": "PATTERN"}
         option = f"--{name.replace('_', '-')}"
@@ -290,7 +292,12 @@ def remove(name: str, home: Home) -> None:
     Example:
       freehold routines remove morning
     """
+    from freehold.egress.vault import Vault
+    from freehold.routines.webhook import forget_secrets
+
     with _open(home) as runs:
+        runs.routines.check_removable(name)
+        forget_secrets(Vault(home.vault), (name,))  # first, so that a failure leaves a routine to be removed again
         runs.routines.remove(name, who="owner")
     click.echo(f"Removed {name}.")
 
@@ -326,7 +333,7 @@ def log(name: str | None, count: int, home: Home, as_json: bool) -> None:
 @home_option
 @json_option(JsonOutput(MadeWebhook))
 def webhook(name: str, home: Home, as_json: bool) -> None:
-    """Make a new secret for the signed requests of a routine, and show it once. The one before no longer works.
+    """Make and show a new secret for the signed requests of a routine. The one before no longer works.
 
     \b
     Example:
@@ -351,8 +358,9 @@ def webhook(name: str, home: Home, as_json: bool) -> None:
 
 
 def _show_times(times: list[datetime]) -> None:
+    form = "%a %Y-%m-%d %H:%M:%S %Z" if any(moment.second for moment in times) else "%a %Y-%m-%d %H:%M %Z"
     for moment in times:
-        click.echo(f"{moment:%a %Y-%m-%d %H:%M %Z}")
+        click.echo(moment.strftime(form))
 
 
 def _line(routine: "Routine", recent: "list[RunMark]") -> str:

@@ -3,28 +3,33 @@
 import json
 
 from freehold.agents.sessions.dependencies import SessionDependencies
-from freehold.computer.library.process import Process
 from freehold.routines.records import Routine, RoutineRun
-from freehold.routines.run_store import RunEnd
-from freehold.routines.shell_command import mark_files, run_shell
+from freehold.routines.run_changes import RunEnd
+from freehold.routines.shell_command import StoppableCommand, mark_files, run_shell, tell_reason
 
+STOPPED = "It was stopped"
 RESTARTED = "Freehold was restarted while it ran. It was not begun again: look at what it has done"
 
 
 class CommandWork:
     def __init__(self, dependencies: SessionDependencies) -> None:
         self._dependencies = dependencies
-        self._processes: dict[str, Process] = {}
+        self._commands: dict[str, StoppableCommand] = {}
 
     async def begin(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
+        command = self._commands[run.id] = StoppableCommand()
+        try:
+            return await self._run(routine, run, command)
+        finally:
+            del self._commands[run.id]
+
+    async def _run(self, routine: Routine, run: RoutineRun, command: StoppableCommand) -> RunEnd:
         await self._dependencies.wait_connected()
         computer, spec = self._dependencies.computer(), routine.spec
         assert spec.command is not None
         await mark_files(self._dependencies, "before", tell_reason(routine.name))
-
-        def note(process: Process) -> None:
-            self._processes[run.id] = process
-
+        if command.is_stopped:
+            return RunEnd("cancelled", error=STOPPED)
         try:
             end = await run_shell(
                 computer,
@@ -32,16 +37,19 @@ class CommandWork:
                 told=json.dumps(dict(run.data)).encode(),
                 variables={"ROUTINE_NAME": run.routine, "ROUTINE_RUN": run.id},
                 longest=spec.longest,
-                on_start=note,
+                on_start=command.note,
             )
         finally:
-            self._processes.pop(run.id, None)
             await mark_files(self._dependencies, "after", tell_reason(routine.name))
+        if command.is_stopped:
+            return RunEnd("cancelled", end.output, STOPPED)
         if end.problem is not None:
             return RunEnd("failed", end.output, end.problem)
         return RunEnd("done", end.output, quiet=not end.output.strip())
 
     async def recover(self, routine: Routine, run: RoutineRun) -> RunEnd | None:
+        # What it has changed is its own, and what changes from now on is not.
+        await mark_files(self._dependencies, "after", tell_reason(routine.name))
         return RunEnd("uncertain", error=RESTARTED)
 
     async def settle(self, run: RoutineRun) -> RunEnd | None:
@@ -51,11 +59,6 @@ class CommandWork:
         return None
 
     async def stop(self, run: RoutineRun, reason: str) -> None:
-        process = self._processes.get(run.id)
-        if process is not None:
-            process.kill()
-
-
-def tell_reason(routine: str) -> str:
-    """What history says about an entry of a routine's command."""
-    return f"routine {routine}"
+        command = self._commands.get(run.id)
+        if command is not None:
+            command.stop()

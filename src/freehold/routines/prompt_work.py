@@ -7,10 +7,11 @@ from freehold.agents.sessions.service import SessionService
 from freehold.agents.threads import run_blocking
 from freehold.computer.contract.conventions import WORKSPACE
 from freehold.errors import FreeholdError
-from freehold.routines.agent_turn import find_end, find_turn, measure_cost
+from freehold.routines.agent_turn import find_end, find_turn, is_at_work, list_questions, measure_cost
 from freehold.routines.prompt_text import build_prompt
 from freehold.routines.records import Routine, RoutineRun
-from freehold.routines.run_store import RunEnd, RunStore
+from freehold.routines.run_changes import RunEnd
+from freehold.routines.run_store import RunStore
 
 MAX_CHECKLIST = 64 * 1024
 CHECKLIST = "Read the checklist {path} and look after what it names. Its text now:\n\n{text}"
@@ -61,9 +62,15 @@ class PromptWork:
         return await measure_cost(self._sessions, run.session, run.turn)
 
     async def stop(self, run: RoutineRun, reason: str) -> None:
-        if run.session is not None:
-            with suppress(FreeholdError):
-                await self._sessions.stop(run.session, reason)
+        """In a session that the owner uses as well, what the owner has begun or asked for goes on."""
+        if run.session is None:
+            return
+        with suppress(FreeholdError):
+            await self._sessions.drop_prompt(run.session, run.prompt_key)
+            if await is_at_work(self._sessions, run.session, run.prompt_key):
+                await self._sessions.end_agent(run.session, reason)
+            for asked in await list_questions(self._sessions, run.session, run.prompt_key):
+                await self._sessions.dependencies.approvals.withdraw_one(asked.id)
 
     async def _read_text(self, routine: Routine) -> str | None:
         """None for a checklist that is missing or has only headings: then no model is asked."""

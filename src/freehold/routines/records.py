@@ -16,6 +16,10 @@ RoutineRunState = Literal["due", "started", "parked", "done", "failed", "uncerta
 OPEN: tuple[RoutineRunState, ...] = ("started", "parked")
 UNFINISHED: tuple[RoutineRunState, ...] = ("due", "started", "parked")
 
+KEY = "routine:"
+"""How the key of a prompt begins that a routine sends."""
+ROUTINE = "routine:"
+"""How the name begins of a routine that has begun something."""
 MANIFEST = "manifest"
 """The source of a routine that stands in freehold.toml."""
 
@@ -79,9 +83,14 @@ class RoutineRun:
     work: WorkKind | None
 
     @property
+    def key_prefix(self) -> str:
+        """How the keys of the prompts of all attempts begin."""
+        return f"{KEY}{self.id}:"
+
+    @property
     def prompt_key(self) -> str:
         """By which the session recognises the prompt of this attempt: it is sent once."""
-        return f"routine:{self.id}:{self.attempt}"
+        return f"{self.key_prefix}{self.attempt}"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from freehold.routines.rules import TriggerKind, check_routine, trigger_of
 from freehold.routines.schedule import find_next, list_following, read_hours, read_schedule, read_zone
 from freehold.routines.schema import SCHEMA
 from freehold.routines.section import RoutineSection
-from freehold.timeline import Timeline, Transaction
+from freehold.timeline import Json, Timeline, Transaction
 
 MAX_ROUTINES = 20_000
 IN_MANIFEST = "It stands in freehold.toml"
@@ -80,12 +80,12 @@ class RoutineStore:
     def remove(self, name: str, *, who: str) -> None:
         """The record of its runs stays until their number is used up. Raises `routine.not-found`."""
         with self.timeline.transaction() as tx:
-            known = self._require(tx, name)
-            if known.source == MANIFEST:
-                raise FreeholdError(
-                    "routine.conflict", IN_MANIFEST, hint=f"Remove [routines.{name}] there, or pause the routine"
-                )
+            _check_removable(self._require(tx, name))
             self._remove(tx, name, who)
+
+    def check_removable(self, name: str) -> None:
+        """Raises what `remove` would."""
+        _check_removable(self.get(name))
 
     def pause(self, name: str, *, who: str, reason: str | None = None) -> Routine:
         """Idempotent. What has begun goes on; what waits is skipped. Raises `routine.not-found`."""
@@ -112,6 +112,11 @@ class RoutineStore:
         with self.timeline.transaction() as tx:
             tx.execute("UPDATE routines_routine SET session = ? WHERE name = ?", (session, name))
 
+    def list_left_out(self, wanted: Mapping[str, RoutineSection]) -> list[str]:
+        """The names of those that `adopt_manifest` would remove."""
+        rows = self.timeline.query("SELECT name FROM routines_routine WHERE source = ? ORDER BY name", (MANIFEST,))
+        return [name for (name,) in rows if name not in wanted]
+
     def adopt_manifest(self, wanted: Mapping[str, RoutineSection]) -> None:
         """Brings the routines of the manifest up to date: new ones are added, changed ones changed, others removed.
 
@@ -120,7 +125,7 @@ class RoutineStore:
         with self.timeline.transaction() as tx:
             rows = tx.execute(f"{_SELECT} WHERE source = ?", (MANIFEST,)).fetchall()
             known = {routine.name: routine for routine in map(read_routine, rows)}
-            for name in known.keys() - wanted.keys():
+            for name in sorted(known.keys() - wanted.keys()):
                 self._remove(tx, name, "freehold")
             for name, spec in wanted.items():
                 before = known.get(name) or _find(tx, name)
@@ -181,10 +186,15 @@ class RoutineStore:
 
     def _remove(self, tx: Transaction, name: str, who: str) -> None:
         tx.execute("DELETE FROM routines_routine WHERE name = ?", (name,))
-        tx.execute(
-            "UPDATE routines_run SET state = 'cancelled', finished = ?, error = ? WHERE routine = ? AND state = 'due'",
-            (self.clock.now(), "The routine was removed", name),
-        )
+        why = "The routine was removed"
+        due = tx.execute(
+            "UPDATE routines_run SET state = 'cancelled', finished = ?, held = 0, error = ? WHERE routine = ?"
+            " AND state = 'due' RETURNING id",
+            (self.clock.now(), why, name),
+        ).fetchall()
+        for (run,) in due:
+            data: dict[str, Json] = {"routine": name, "run": run, "session": None, "quiet": False, "cost": None}
+            tx.append("routine.run_cancelled", {**data, "error": why})
         tx.append("routine.removed", {"routine": name}, who=who)
 
     @staticmethod
@@ -200,6 +210,13 @@ class RoutineStore:
 def _find(tx: Transaction, name: str) -> Routine | None:
     row: tuple[Any, ...] | None = tx.execute(f"{_SELECT} WHERE name = ?", (name,)).fetchone()
     return None if row is None else read_routine(row)
+
+
+def _check_removable(known: Routine) -> None:
+    if known.source == MANIFEST:
+        raise FreeholdError(
+            "routine.conflict", IN_MANIFEST, hint=f"Remove [routines.{known.name}] there, or pause the routine"
+        )
 
 
 def pause_routine(tx: Transaction, name: str, reason: str | None, *, who: str) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from freehold.errors import FreeholdError
-from freehold.routines.schedule import read_hours, read_schedule, read_zone
+from freehold.routines.schedule import SingleTime, read_hours, read_schedule, read_zone
 from freehold.routines.section import MAX_PATTERN, NAME_PATTERN, RoutineSection
 
 TriggerKind = Literal["cron", "every", "at", "files", "webhook", "event", "after", "message"]
@@ -16,6 +16,8 @@ TRIGGERS: tuple[TriggerKind, ...] = ("cron", "every", "at", "files", "webhook", 
 WORKS: tuple[WorkKind, ...] = ("prompt", "command", "checklist", "workflow")
 TIME_TRIGGERS: tuple[TriggerKind, ...] = ("cron", "every", "at")
 
+LATEST = 32_503_680_000.0
+"""The begin of the year 3000. Far beyond it a time cannot be shown in every zone."""
 _AFTER = re.compile(r"session|session:[A-Za-z0-9]{1,64}|routine:[a-z0-9][a-z0-9_-]{0,62}")
 _EVENT = re.compile(r"[A-Za-z0-9_.-]+\*?")
 
@@ -136,10 +138,13 @@ def _check_times(spec: RoutineSection) -> Iterator[RuleProblem]:
     except ValueError as error:
         yield RuleProblem("hours", str(error), 'hours = "08:00-22:00"')
     try:
-        read_schedule(spec, zone, 0.0)
+        found = read_schedule(spec, zone, 0.0)
     except ValueError as error:
         key = "cron" if spec.cron is not None else "at"
         yield RuleProblem(key, str(error), 'cron = "0 7 * * MON-FRI"' if key == "cron" else 'at = "2027-01-01T09:00"')
+    else:
+        if isinstance(found, SingleTime) and not 0.0 <= found.moment < LATEST:
+            yield RuleProblem("at", f"{spec.at!r} is not a time from 1970 to 2999", 'at = "2027-01-01T09:00"')
 
 
 def _is_inside(path: str) -> bool:

@@ -19,8 +19,18 @@ from freehold.routines.records import (
     read_routine,
     read_run,
 )
-from freehold.routines.routine_store import RoutineStore, pause_routine, save_position, zone_name, zone_of
+from freehold.routines.routine_store import RoutineStore, save_position, zone_name, zone_of
 from freehold.routines.rules import TIME_TRIGGERS, work_of
+from freehold.routines.run_changes import (
+    MAX_RETRY_DELAY,
+    RunEnd,
+    count_failures,
+    end_run,
+    insert_run,
+    may_retry,
+    refuse_over_day,
+    retry_run,
+)
 from freehold.routines.schedule import find_next, list_passed, read_hours, read_schedule, read_zone
 from freehold.timeline import Json, Transaction
 
@@ -34,17 +44,12 @@ FAR = 3 * 3600.0
 """Seconds back that are not a correction of the clock any more."""
 BATCH = 200
 MAX_QUEUED = 20
-MAX_KEPT = 500
-"""Runs of one routine that are kept."""
-PRUNE_INTERVAL = 16
-MAX_TEXT = 8_000
-MAX_TOLD = 500
-MAX_DATA = 512 * 1024
-MAX_RETRY_DELAY = 6 * 3600.0
 HOUR = 3600.0
+TIMED = "time:"
+"""How the cause of a run begins that its own schedule has made."""
 MANUAL = "manual:"
 """How the cause of a run begins that somebody asked for."""
-_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
+REPLACED = "A newer run has replaced it"
 _RUN = f"SELECT {RUN_COLUMNS} FROM routines_run"  # noqa: S608 - our own words
 _ROUTINE = f"SELECT {ROUTINE_COLUMNS} FROM routines_routine"  # noqa: S608 - our own words
 
@@ -77,18 +82,7 @@ class SeenClock:
         After a far jump the times of before mean nothing. An interval goes on whatever the clock says.
         """
         count = self.sets if routine.spec.every is not None else self.far_sets
-        return f"time:{count}:{round(moment)}"
-
-
-@dataclass(frozen=True)
-class RunEnd:
-    """How a run has ended. `cost` in US dollars, None when it is not known."""
-
-    state: RoutineRunState
-    result: str | None = None
-    error: str | None = None
-    cost: float | None = None
-    quiet: bool = False
+        return f"{TIMED}{count}:{round(moment)}"
 
 
 class RunStore:
@@ -131,10 +125,10 @@ class RunStore:
         rows = self._timeline.query(f"{_RUN} WHERE state IN ('started', 'parked') ORDER BY number")
         return [read_run(row) for row in rows]
 
-    def find_open(self, session: str) -> RoutineRun | None:
-        """The run that works in a session, or waits there for the owner."""
+    def list_open_in(self, session: str) -> list[RoutineRun]:
+        """The runs that work in a session, wait there for their turn, or wait there for the owner."""
         rows = self._timeline.query(f"{_RUN} WHERE session = ? AND state IN ('started', 'parked')", (session,))
-        return read_run(rows[0]) if rows else None
+        return [read_run(row) for row in rows]
 
     def is_of_routine(self, session: str, routine: str | None = None) -> bool:
         """Whether a routine, or this one, has worked in a session."""
@@ -293,7 +287,8 @@ class RunStore:
     @staticmethod
     def _check_rate(tx: Transaction, routine: Routine, now: float) -> None:
         ((recent,),) = tx.execute(
-            "SELECT count(*) FROM routines_run WHERE routine = ? AND due > ?", (routine.name, now - HOUR)
+            "SELECT count(*) FROM routines_run WHERE routine = ? AND due > ? AND cause NOT GLOB ?",
+            (routine.name, now - HOUR, f"{TIMED}*"),
         ).fetchall()
         if recent >= routine.spec.most_per_hour:
             raise FreeholdError(
@@ -316,9 +311,12 @@ class RunStore:
             if routine is None:
                 end_run(tx, run, RunEnd("cancelled", error="The routine was removed"), now)
                 continue
-            refusal = stopped or self._find_refusal(tx, routine, run, now)
+            refusal = stopped or self._refuse(tx, routine, run, now)
+            later = self._find_later(routine, run, now)
             if refusal is not None:
                 end_run(tx, run, RunEnd("skipped", error=refusal), now)
+            elif later is not None:
+                tx.execute("UPDATE routines_run SET begin = ? WHERE id = ?", (later, run.id))
             elif routine.name not in busy:
                 busy.add(routine.name)
                 started[routine.name] = routine
@@ -331,25 +329,47 @@ class RunStore:
         """Another run of the routine has not ended. Returns those that the new one replaces."""
         rows = tx.execute(f"{_RUN} WHERE routine = ? AND state IN ('started', 'parked')", (routine.name,)).fetchall()
         others = [read_run(row) for row in rows]
-        if routine.spec.overlap == "skip":
+        is_made_up = _is_made_up(routine, run, now)
+        if routine.spec.overlap == "skip" and not is_made_up:
             end_run(tx, run, RunEnd("skipped", error=_tell_overlap(others[0])), now)
             return []
-        self._hold(tx, routine, run, now)
+        if routine.spec.overlap == "replace" and any(other.number > run.number for other in others):
+            end_run(tx, run, RunEnd("skipped", error=REPLACED), now)  # it is tried again too late
+            return []
+        self._hold(tx, routine, run, now, MAX_QUEUED + (routine.spec.missed_most if is_made_up else 0))
         return others if routine.spec.overlap == "replace" else []
 
-    def _find_refusal(self, tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> str | None:
+    def _find_later(self, routine: Routine, run: RoutineRun, now: float) -> float | None:
+        """When it may begin, if that is later: one that was missed, is tried again or has waited may come out of its hours."""
+        hours = read_hours(routine.spec.hours, zone_of(routine.spec, self._clock))
+        is_in_time = run.cause.startswith(TIMED) and run.attempt == 1 and now - run.due <= LATE
+        if hours is None or is_in_time or run.cause.startswith(MANUAL) or hours.contains(now):
+            return None
+        return hours.next_begin(now)
+
+    def _refuse(self, tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> str | None:
+        """Why it may not begin, if so. That the budget of a day is used up is told once a day."""
         if routine.state == "paused" and not run.cause.startswith(MANUAL):
             return "The routine is paused"
         if routine.spec.budget_day is not None:
+            since = self.find_day_begin(routine, now)
             ((spent,),) = tx.execute(
                 "SELECT coalesce(sum(cost), 0) FROM routines_run WHERE routine = ? AND started >= ?",
-                (routine.name, self.find_day_begin(routine, now)),
+                (routine.name, since),
             ).fetchall()
             if spent >= routine.spec.budget_day:
-                return (
-                    f"The runs of today have cost {spent:.2f} US dollars; budget_day is {routine.spec.budget_day:.2f}"
-                )
+                return refuse_over_day(tx, routine.name, spent, routine.spec.budget_day, since)
         return None
+
+    def find_most(self, routine: Routine, run: RoutineRun) -> float | None:
+        """What an attempt of a run may cost: what is left of its budget and of that of the day. None without a bound."""
+        spec, left = routine.spec, list[float]()
+        if spec.budget is not None:
+            left.append(spec.budget - (run.cost or 0.0))
+        if spec.budget_day is not None:
+            since = self.find_day_begin(routine, self._clock.now())
+            left.append(spec.budget_day - self.sum_cost(routine.name, since))
+        return max(0.0, min(left)) if left else None
 
     def find_day_begin(self, routine: Routine, now: float) -> float:
         here = datetime.fromtimestamp(now, zone_of(routine.spec, self._clock))
@@ -377,7 +397,7 @@ class RunStore:
         return read_run(row)
 
     @staticmethod
-    def _hold(tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> None:
+    def _hold(tx: Transaction, routine: Routine, run: RoutineRun, now: float, most: int) -> None:
         """It waits for the end of the run before. Of two that would replace it, the newer one is enough."""
         held = tx.execute(
             f"{_RUN} WHERE routine = ? AND state = 'due' AND held = 1 AND id != ? ORDER BY number",
@@ -386,9 +406,9 @@ class RunStore:
         if routine.spec.overlap == "replace":
             for older in map(read_run, held):
                 if older.number < run.number:
-                    end_run(tx, older, RunEnd("skipped", error="A newer run has replaced it"), now)
-        elif not run.held and len(held) >= MAX_QUEUED:
-            end_run(tx, run, RunEnd("skipped", error=f"{MAX_QUEUED} runs wait already"), now)
+                    end_run(tx, older, RunEnd("skipped", error=REPLACED), now)
+        elif not run.held and len(held) >= most:
+            end_run(tx, run, RunEnd("skipped", error=f"{len(held)} runs wait already"), now)
             return
         tx.execute("UPDATE routines_run SET held = 1 WHERE id = ?", (run.id,))
 
@@ -413,7 +433,8 @@ class RunStore:
         return True
 
     def end(self, run: str, how: RunEnd) -> RoutineRun | None:
-        """Stores how it has ended; a failed one may become due again. None when it has ended already."""
+        """Stores how it has ended; a failed one may become due again, unless its budget is used up. None when it has
+        ended already."""
         now = self._clock.now()
         with self._timeline.transaction() as tx:
             row = tx.execute(f"{_RUN} WHERE id = ? AND state IN ('started', 'parked', 'due')", (run,)).fetchone()
@@ -422,7 +443,7 @@ class RunStore:
             found = read_run(row)
             known = tx.execute(f"{_ROUTINE} WHERE name = ?", (found.routine,)).fetchone()
             routine = None if known is None else read_routine(known)
-            if routine is not None and how.state == "failed" and found.attempt <= routine.spec.retries:
+            if routine is not None and how.state == "failed" and may_retry(routine, found, how):
                 retry_run(tx, routine, found, how, now)
             else:
                 end_run(tx, found, how, now)
@@ -436,90 +457,11 @@ def _find_routine(tx: Transaction, name: str) -> Routine | None:
     return None if row is None else read_routine(row)
 
 
-def insert_run(
-    tx: Transaction,
-    routine: Routine,
-    cause: str,
-    due: float,
-    begin: float,
-    data: Mapping[str, Any],
-    *,
-    who: str = "freehold",
-) -> str | None:
-    """The id of the new run; None when this cause has made one already."""
-    id = "".join(_LETTERS[byte % len(_LETTERS)] for byte in secrets.token_bytes(10))
-    encoded = json.dumps(data)
-    if len(encoded) > MAX_DATA:
-        raise FreeholdError("routine.too-large", f"What triggered {routine.name} is longer than {MAX_DATA} characters")
-    made = tx.execute(
-        "INSERT INTO routines_run (id, routine, cause, due, begin, state, data) VALUES (?, ?, ?, ?, ?, 'due', ?)"
-        " ON CONFLICT (routine, cause) DO NOTHING",
-        (id, routine.name, cause, due, begin, encoded),
-    ).rowcount
-    if not made:
-        return None
-    if secrets.randbelow(PRUNE_INTERVAL) == 0:  # a few more than wanted do no harm
-        tx.execute(
-            "DELETE FROM routines_run WHERE routine = ? AND finished IS NOT NULL AND number <= (SELECT number FROM"
-            " routines_run WHERE routine = ? ORDER BY number DESC LIMIT 1 OFFSET ?)",
-            (routine.name, routine.name, MAX_KEPT),
-        )
-    tx.append("routine.run_due", {"routine": routine.name, "run": id, "cause": cause[:100]}, who=who)
-    return id
-
-
-def end_run(tx: Transaction, run: RoutineRun, how: RunEnd, now: float) -> None:
-    tx.execute(
-        "UPDATE routines_run SET state = ?, finished = ?, held = 0, cost = ?, quiet = ?, result = ?, error = ?"
-        " WHERE id = ?",
-        (how.state, now, _add(run.cost, how.cost), how.quiet, _cut(how.result), _cut(how.error), run.id),
-    )
-    data: dict[str, Json] = {"routine": run.routine, "run": run.id, "session": run.session}
-    data.update(quiet=how.quiet, cost=how.cost)
-    if run.session is None and how.result:
-        data["result"] = how.result[-MAX_TOLD:]  # of a command or a workflow; what an agent says is in its session
-    tx.append(f"routine.run_{how.state}", {**data, "error": None if how.error is None else how.error[:500]})
-    # Whoever waits for its end is looked at again.
-    tx.execute("UPDATE routines_run SET held = 0 WHERE routine = ? AND state = 'due' AND held = 1", (run.routine,))
-
-
-def retry_run(tx: Transaction, routine: Routine, run: RoutineRun, how: RunEnd, now: float) -> None:
-    """The same run becomes due again, later each time."""
-    delay = min(routine.spec.retry_delay * 2.0 ** (run.attempt - 1), MAX_RETRY_DELAY)
-    tx.execute(
-        "UPDATE routines_run SET state = 'due', begin = ?, attempt = attempt + 1, session = NULL, turn = NULL,"
-        " cost = ?, error = ? WHERE id = ?",
-        (now + delay, _add(run.cost, how.cost), _cut(how.error), run.id),
-    )
-    data: dict[str, Json] = {
-        "routine": run.routine,
-        "run": run.id,
-        "attempt": run.attempt,
-        "seconds": round(delay),
-    }
-    tx.append("routine.run_retried", {**data, "error": (how.error or "")[:500]})
-
-
-def count_failures(tx: Transaction, routine: Routine, how: RunEnd) -> None:
-    """Pauses a routine that has failed too often in a row."""
-    if how.state not in ("done", "failed"):
-        return
-    failures = routine.failures + 1 if how.state == "failed" else 0
-    tx.execute("UPDATE routines_routine SET failures = ? WHERE name = ?", (failures, routine.name))
-    if failures >= routine.spec.pause_after and routine.state == "on":
-        reason = f"It failed {failures} times in a row. The last time: {(how.error or 'no reason')[:300]}"
-        pause_routine(tx, routine.name, reason, who="freehold")
+def _is_made_up(routine: Routine, run: RoutineRun, now: float) -> bool:
+    """Whether it is one of several times that were missed. Those wait for each other, also where runs are skipped."""
+    return routine.spec.missed == "all" and run.cause.startswith(TIMED) and now - run.due > LATE
 
 
 def _tell_overlap(other: RoutineRun) -> str:
     state = "waits for you" if other.state == "parked" else "has not ended"
     return f"The run {other.id} {state}"
-
-
-def _add(before: float | None, cost: float | None) -> float | None:
-    """All attempts of a run count."""
-    return before if cost is None else (before or 0.0) + cost
-
-
-def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -34,7 +34,8 @@ class CronSchedule:
     zone: ZoneInfo
 
     def following(self, moment: float) -> float | None:
-        return self._step(moment, reverse=False)
+        # A part of a second would be rounded, perhaps up to the time that is looked for.
+        return self._step(math.floor(moment), reverse=False)
 
     def preceding(self, moment: float) -> float | None:
         return self._step(math.floor(moment) + 1, reverse=True)
@@ -97,12 +98,30 @@ class ActiveHours:
 
     def _find(self, moment: float, wanted: time, *, forwards: bool) -> float:
         day = datetime.fromtimestamp(moment, self.zone).date()
-        steps = (-1, 0, 1, 2) if forwards else (1, 0, -1, -2)
-        for step in steps:
-            found = datetime.combine(day + timedelta(days=step), wanted, self.zone).timestamp()
-            if found > moment if forwards else found <= moment:
-                return found
-        raise AssertionError(moment)
+        found = sorted(
+            one for step in range(-2, 3) for one in _find_moments(day + timedelta(days=step), wanted, self.zone)
+        )
+        if forwards:
+            return next(one for one in found if one > moment)
+        return next(one for one in reversed(found) if one <= moment)
+
+
+def _find_moments(day: date, wanted: time, zone: ZoneInfo) -> set[float]:
+    """When the clock on the wall comes to this time of a day: twice in autumn, and at the end of the gap for a time that it
+    skips in spring."""
+    local = datetime.combine(day, wanted)
+    first, second = (local.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+    if first <= second:
+        return {first, second}
+    # It is skipped. The second is before the gap then, and the first behind it.
+    before, behind = math.floor(second), math.ceil(first)
+    while behind - before > 1:
+        middle = (before + behind) // 2
+        if datetime.fromtimestamp(middle, zone).replace(tzinfo=None) < local:
+            before = middle
+        else:
+            behind = middle
+    return {float(behind)}
 
 
 def read_schedule(spec: "RoutineSection", zone: ZoneInfo, anchor: float) -> Schedule | None:

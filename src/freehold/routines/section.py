@@ -117,7 +117,7 @@ class RoutineSection(Section):
         default=None,
         gt=0,
         lt=1_000_000,
-        description="US dollars that one run may cost. It is ended at it.",
+        description="US dollars that one run may cost, with its retries. It is ended at it.",
         examples=[0.5],
     )
     budget_day: float | None = Field(
@@ -144,7 +144,10 @@ class RoutineSection(Section):
     )
     missed_most: int = Field(default=10, ge=1, le=100, description='How many at most, with missed = "all".')
     most_per_hour: int = Field(
-        default=60, ge=1, le=3600, description="How many runs may begin in an hour, whatever triggers them."
+        default=60,
+        ge=1,
+        le=3600,
+        description="How many runs may be triggered in an hour, from outside or by hand. Times of its own do not count.",
     )
     retries: int = Field(default=0, ge=0, le=10, description="How often a run that failed is tried again.")
     retry_delay: Seconds = Field(

@@ -29,6 +29,25 @@ class ShellEnd:
     problem: str | None
 
 
+@dataclass
+class StoppableCommand:
+    """A command that may be stopped at any time, also while it waits for its turn and before its process runs."""
+
+    process: Process | None = None
+    is_stopped: bool = False
+
+    def note(self, process: Process) -> None:
+        self.process = process
+        if self.is_stopped:
+            process.kill()
+
+    def stop(self) -> None:
+        """Idempotent."""
+        self.is_stopped = True
+        if self.process is not None:
+            self.process.kill()
+
+
 async def run_shell(
     computer: Computer,
     command: str,
@@ -60,6 +79,11 @@ async def run_shell(
         how = f"exit code {exit.code}" if exit.code is not None else f"signal {exit.signal}"
         problem = f"The command ended with {how}"
     return ShellEnd(output, code, problem)
+
+
+def tell_reason(routine: str) -> str:
+    """What history says about an entry of a routine. That of a workflow has its step after it."""
+    return f"routine {routine}"
 
 
 async def mark_files(

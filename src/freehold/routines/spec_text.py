@@ -32,7 +32,9 @@ def validate_spec(values: dict[str, Any]) -> RoutineSection:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise FreeholdError(
-            "routine.bad-value", f"{key}: {first['msg']}", hint="docs/manifest.md describes the keys of a routine"
+            "routine.bad-value",
+            f"{key}: {first['msg'].removeprefix('Value error, ')}",
+            hint="docs/manifest.md describes the keys of a routine",
         ) from None
 
 

@@ -6,10 +6,13 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from freehold.errors import FreeholdError
+
+if TYPE_CHECKING:
+    from freehold.egress.vault import Vault
 
 MAX_BODY = 256 * 1024
 TOLERANCE = 300.0
@@ -17,6 +20,8 @@ TOLERANCE = 300.0
 SECRET_BYTES = 32
 MAX_SIGNATURES = 10
 _ID = re.compile(r"[\x21-\x7e]{1,200}")
+_SHIFTED = re.compile(r"\.[0-9]{9,}(?:\.|$)")
+"""A time within an id. The signed text is `ID.TIME.BODY`, so the time and the begin of a body could be read as others."""
 _PREFIX = "whsec_"
 
 
@@ -29,10 +34,24 @@ def secret_name(routine: str) -> str:
     return f"routine.{routine}"
 
 
+def forget_secrets(vault: "Vault", routines: Iterable[str]) -> None:
+    """Of routines that were removed: whoever had the secret of one must not begin another of the same name. Blocks."""
+    for one in routines:
+        try:
+            vault.remove(secret_name(one))
+        except FreeholdError as error:
+            if error.code != "secret.not-found":
+                raise
+
+
 def verify_request(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> str:
     """The id of the message, by which a repetition is recognised. Raises `hook.bad-credentials`."""
     id, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    if _ID.fullmatch(id) is None or not (at.isascii() and at.isdigit() and len(at) < 16):
+    if (
+        _ID.fullmatch(id) is None
+        or _SHIFTED.search(id) is not None
+        or not (at.isascii() and at.isdigit() and len(at) < 16)
+    ):
         raise refused()
     if abs(now - int(at)) > TOLERANCE:
         raise refused()
@@ -52,9 +71,11 @@ def verify_request(secret: str, headers: Mapping[str, str], body: bytes, now: fl
 def read_body(body: bytes) -> Any:
     """JSON where it is JSON, else text."""
     try:
-        return json.loads(body)
+        found = json.loads(body)
+        json.dumps(found, allow_nan=False)  # Python reads numbers that JSON does not have
     except (ValueError, RecursionError):
         return body.decode(errors="replace")
+    return found
 
 
 def refused() -> FreeholdError:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from freehold.routines.records import Routine, RoutineRun
-from freehold.routines.run_store import RunEnd
+from freehold.routines.run_changes import RunEnd
 
 
 class RoutineWork(Protocol):

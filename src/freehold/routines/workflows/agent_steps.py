@@ -4,10 +4,11 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from freehold.agents.sessions.answered_turns import list_own_turns
 from freehold.agents.sessions.service import SessionService
 from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
-from freehold.routines.agent_turn import find_end, find_turn, measure_cost
+from freehold.routines.agent_turn import find_end, find_turn, list_questions, measure_cost
 from freehold.routines.prompt_text import build_prompt
 from freehold.routines.workflows.messages import AgentInput, read_input
 from freehold.routines.workflows.records import Workflow, WorkflowStep
@@ -37,7 +38,11 @@ class AgentSteps:
         self._store = store
         self._grace = grace
         self._live: dict[int, _Live] = {}
+        self._stopping: dict[asyncio.Event, str] = {}
+        """Set when an agent has ended that is stopped now, with its workflow."""
         self._any = asyncio.Event()
+        self._opening = asyncio.Lock()
+        """Two steps that begin at once may have the same session."""
 
     async def begin(self, workflow: Workflow, step: WorkflowStep) -> StepEnd | None:
         """Sends the prompt, unless it was sent. None when the end is found later, by `settle`."""
@@ -45,11 +50,12 @@ class AgentSteps:
         assert isinstance(given, AgentInput)
         assert step.session is not None  # chosen when it was stored
         who = f"workflow:{workflow.name[:60]}"
-        try:
-            await self._sessions.get(step.session)
-        except FreeholdError:
-            title = f"Workflow {workflow.name}, step {step.place}"
-            await self._sessions.open(given.agent, title, given.model, who=who, id=step.session)
+        async with self._opening:
+            try:
+                await self._sessions.get(step.session)
+            except FreeholdError:
+                title = f"Workflow {workflow.name}, step {step.place}"
+                await self._sessions.open(given.agent, title, given.model, who=who, id=step.session)
         turn = step.turn or await find_turn(self._sessions, step.session, step.prompt_key)
         if turn is None:
             data = {} if given.data is None else {"data": given.data}
@@ -64,7 +70,7 @@ class AgentSteps:
         """How it has ended; None while it works or waits for the owner. Idempotent."""
         if step.session is None or step.turn is None:
             return None
-        waiting = await run_blocking(self._sessions.dependencies.approvals.store.list_pending, step.session)
+        waiting = await list_questions(self._sessions, step.session, step.prompt_key)
         if waiting and workflow.asks == "refuse":
             for approval in waiting:
                 with suppress(FreeholdError):  # answered meanwhile
@@ -87,7 +93,7 @@ class AgentSteps:
             return None
         self._live.pop(step.number, None)
         end, row = found
-        entry = None if row is None else await self._find_entry(row.id)
+        entry = None if row is None else await self._find_entry(row.id, step.turn)
         if end.state == "done":
             return StepEnd(end.result, cost=end.cost, entry=entry)
         is_uncertain = end.state == "uncertain"
@@ -95,7 +101,21 @@ class AgentSteps:
 
     async def stop(self, step: WorkflowStep, reason: str) -> None:
         """Ends its agent, and stores what it has cost. Idempotent."""
+        stopped = asyncio.Event()
+        self._stopping[stopped] = step.workflow
         self._live.pop(step.number, None)
+        try:
+            await self._stop(step, reason)
+        finally:
+            del self._stopping[stopped]
+            stopped.set()
+
+    async def wait_stopped(self, workflow: str) -> None:
+        """Until the agents of a workflow have ended that are stopped now, and what they have cost is stored."""
+        for stopped in [one for one, of in self._stopping.items() if of == workflow]:
+            await stopped.wait()
+
+    async def _stop(self, step: WorkflowStep, reason: str) -> None:
         if step.session is None:
             return
         with suppress(FreeholdError):
@@ -119,7 +139,7 @@ class AgentSteps:
         return total >= workflow.budget
 
     async def wait_live(self) -> list[WorkflowStep]:
-        """The steps whose agents work, a moment later. Waits until there is one."""
+        """The steps whose agents run, a moment later. Waits until there is one."""
         await self._any.wait()
         await asyncio.sleep(CHECK_INTERVAL)
         now = asyncio.get_running_loop().time()
@@ -130,7 +150,7 @@ class AgentSteps:
                     await self._sessions.release(live.step.session, "It waits for the owner")
         if not self._live:
             self._any.clear()
-        return [live.step for live in self._live.values() if live.released is None]
+        return [live.step for live in self._live.values()]
 
     def list_workflows(self) -> set[str]:
         """Those that have an agent at work."""
@@ -140,18 +160,20 @@ class AgentSteps:
         return step.number in self._live
 
     def is_late(self, step: WorkflowStep) -> bool:
+        """One that waits for the owner is not."""
         live = self._live.get(step.number)
-        return live is not None and live.deadline <= asyncio.get_running_loop().time()
+        return live is not None and live.released is None and live.deadline <= asyncio.get_running_loop().time()
 
     def _follow(self, step: WorkflowStep, timeout: float) -> None:
         if step.number not in self._live:
             self._live[step.number] = _Live(step, asyncio.get_running_loop().time() + timeout)
             self._any.set()
 
-    async def _find_entry(self, session: str) -> int | None:
-        """The entry of history with what the turn has changed."""
-        store = self._sessions.dependencies.store
-        ended = await run_blocking(store.find_last_event, session, "turn.ended")
+    async def _find_entry(self, session: str, turn: int) -> int | None:
+        """The entry of history with what a turn, or the last that goes on with what it has asked, has changed."""
+        store, approvals = self._sessions.dependencies.store, self._sessions.dependencies.approvals.store
+        own = await run_blocking(list_own_turns, store.turns, approvals, session, turn)
+        ended = await run_blocking(store.find_last_event, session, "turn.ended", own[-1])
         changes = None if ended is None else ended.data.get("changes")
         if not isinstance(changes, dict) or not any(changes.get(name) for name in ("added", "changed", "removed")):
             return None

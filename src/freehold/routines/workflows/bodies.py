@@ -43,7 +43,7 @@ class SignalWorkflowBody(RequestBody):
 
 
 class WorkflowBody(BaseModel):
-    """One workflow. `run` is the run of a routine that began it. `cost` in US dollars."""
+    """One workflow. `run` is the run of a routine that began it. `cost` in US dollars. `error` is null without the scope prompt."""
 
     id: str
     number: int
@@ -108,8 +108,9 @@ class WorkflowPageBody(BaseModel):
     cursor: int | None
 
 
-def describe_workflow(workflow: Workflow) -> WorkflowBody:
-    return WorkflowBody.model_validate(_values(workflow))
+def describe_workflow(workflow: Workflow, *, words: bool) -> WorkflowBody:
+    """Without `words` what its steps said is left out."""
+    return WorkflowBody.model_validate(_values(workflow) if words else {**_values(workflow), "error": None})
 
 
 def describe_details(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import textwrap
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
@@ -181,7 +182,7 @@ def run(file: str, data: str, budget: float | None, asks: str, home: Home, as_js
 @home_option
 @json_option(JsonOutput(ShownWorkflow))
 def show(workflow: str, home: Home, as_json: bool) -> None:
-    """Show a workflow and its steps, with their times, costs and changed files.
+    """Show a workflow and its steps, with times, costs and files.
 
     \b
     Example:
@@ -224,7 +225,7 @@ def cancel(workflow: str, home: Home) -> None:
 @click.option("--from", "step", metavar="STEP", help="From this step on; by default from where it ended.")
 @home_option
 def retry(workflow: str, step: str | None, home: Home) -> None:
-    """Begin a workflow that has ended once more, with its file as it is now. Earlier steps keep their results.
+    """Begin an ended workflow once more, with its file as it is now. Earlier steps keep their results.
 
     \b
     Examples:
@@ -305,10 +306,12 @@ def _show_step(step: "WorkflowStep", files: "ChangedFiles") -> None:
     spent = "" if step.finished is None else f"  {step.finished - step.begun:.1f} s"
     cost = "" if step.cost is None else f"  ${step.cost:.4f}"
     wake = "" if not step.wake else f"  until {_moment(step.wake)}"
-    text = f"{step.place:<8} {_MARKS[step.state]} {step.kind:<8} {step.title}{spent}{cost}{wake}"
+    title = step.title.partition("\n")[0]
+    text = f"{step.place:<8} {_MARKS[step.state]} {step.kind:<8} {title}{spent}{cost}{wake}"
     click.echo(_visible(text)[:300])
     if step.kind == "ask" and step.state == "waiting":
-        click.echo(_visible(str(step.given["question"]), lines=True))
+        question = _visible(str(step.given["question"]), lines=True).rstrip("\n")
+        click.echo(textwrap.indent(question, " " * 11, lambda _line: True))
         choices = ", ".join(step.given.get("choices", ())) or "any text"
         click.echo(_visible(f"           freehold workflow answer {step.workflow} {step.place} …   ({choices})"))
     if step.error is not None:

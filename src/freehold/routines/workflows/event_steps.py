@@ -1,6 +1,7 @@
 """Steps that wait for an event of the events slot."""
 
 import asyncio
+from dataclasses import replace
 
 from freehold.errors import FreeholdError
 from freehold.routines.workflows.records import WorkflowStep
@@ -27,31 +28,43 @@ class EventSteps:
         self._changed.set()
 
     async def find_last(self) -> int | None:
-        """The last event now: a step waits for what comes after it. None when there is no slot."""
-        if self._slot is None:
-            return None
+        """The last event now: a step waits for what comes after it. None when there is no slot, or it is away: `run` asks
+        again for the step then."""
         try:
-            newest = await self._slot.call(ReadEvents(limit=1, newest=True), CALLER)
+            return None if self._slot is None else await self._ask_last(self._slot)
         except FreeholdError:
             return None
+
+    @staticmethod
+    async def _ask_last(slot: Slot) -> int:
+        newest = await slot.call(ReadEvents(limit=1, newest=True), CALLER)
         return newest.events[-1].sequence if newest.events else 0
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
             self._changed.clear()
-            steps = [
-                one
-                for one in await self._store.journal.keep(self._store.steps.list_open_steps, "event")
-                if one.after is not None
-            ]
+            steps = await self._store.journal.keep(self._store.steps.list_open_steps, "event")
             if self._slot is None or not steps:
                 await self._changed.wait()
                 continue
             try:
-                await self._read(self._slot, steps)
+                await self._read(self._slot, await self._complete(self._slot, steps))
             except FreeholdError:
                 await asyncio.sleep(OFF_DELAY)  # the slot is off, or away for a moment
+
+    async def _complete(self, slot: Slot, steps: list[WorkflowStep]) -> list[WorkflowStep]:
+        """The steps, each with an event that it has seen last. One that began while the slot was away waits from now on.
+
+        Raises what keeps the slot from answering.
+        """
+        if all(step.after is not None for step in steps):
+            return steps
+        last = await self._ask_last(slot)
+        for step in steps:
+            if step.after is None:
+                await self._store.journal.keep(self._store.steps.note_event, step, last)
+        return [step if step.after is not None else replace(step, after=last) for step in steps]
 
     async def _read(self, slot: Slot, steps: list[WorkflowStep]) -> None:
         after = min(step.after or 0 for step in steps)

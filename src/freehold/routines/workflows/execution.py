@@ -98,6 +98,9 @@ class WorkflowExecution:
                 await self._end(state, error.message)
                 return "ended"
             return await self._lose(error.message)
+        finally:
+            for step in self._running.values():  # cut off: what changes from now on is not its own
+                await self._host.mark("after", step)
 
     async def _serve(self) -> ExecutionEnd:
         buffer = LineBuffer()

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from freehold.errors import FreeholdError
@@ -23,6 +23,7 @@ MAX_SLEEP = 10 * 366 * 86400.0
 MAX_TIMEOUT = 7 * 86400.0
 MAX_RETRIES = 20
 _PLACE = re.compile(r"[1-9][0-9]{0,5}(\.[1-9][0-9]{0,3}\.[1-9][0-9]{0,5}){0,8}")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _EVENT = re.compile(r"[A-Za-z0-9_.-]{1,200}\*?")
 
 
@@ -145,22 +146,20 @@ _INPUTS: dict[StepKind, type[StepInput]] = {
 _LINES: dict[str, type] = {"do": _AskedLine, "ran": _RanLine, "idle": _IdleLine, "end": _EndLine}
 
 
-@dataclass(frozen=True)
 class LineBuffer:
-    """Bytes of the program, cut into lines of a bounded length."""
+    """Bytes of the program, cut into lines of a bounded length. The work is in proportion to the bytes, however they come."""
 
-    parts: list[bytes] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that are complete. Raises `workflow.bad-message`."""
-        self.parts.append(data)
-        if b"\n" not in data:
-            if sum(map(len, self.parts)) > MAX_LINE:
-                raise bad_message(f"a line is longer than {MAX_LINE} bytes")
-            return []
-        *lines, rest = b"".join(self.parts).split(b"\n")
-        self.parts[:] = [rest] if rest else []
-        if any(len(line) > MAX_LINE for line in lines):
+        self._rest += data
+        lines: list[bytes] = []
+        if b"\n" in data:
+            *lines, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+        if len(self._rest) > MAX_LINE or any(len(line) > MAX_LINE for line in lines):
             raise bad_message(f"a line is longer than {MAX_LINE} bytes")
         return lines
 
@@ -168,7 +167,7 @@ class LineBuffer:
 def read_message(line: bytes) -> StepAsked | StepRan | WentIdle | WorkflowEnded:
     """Raises `workflow.bad-message`."""
     try:
-        value = json.loads(line)
+        value = _load(line)
         if not isinstance(value, dict) or not (names := _LINES.keys() & value.keys()):
             raise WrongShape("it says nothing that is known")
         message: object = decode(_LINES[min(names)], value)
@@ -186,6 +185,14 @@ def read_message(line: bytes) -> StepAsked | StepRan | WentIdle | WorkflowEnded:
         return WorkflowEnded(message.result, _cut(message.error))
     assert isinstance(message, _IdleLine)
     return WentIdle(message.idle)
+
+
+def _load(line: bytes) -> object:
+    """What is no character is replaced, such as in a file name that is not UTF-8: neither SQLite nor the API can have it."""
+    value: object = json.loads(line.decode("utf-8", "replace"))
+    if _HALF.search(line):
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
 
 
 def read_input(kind: StepKind, given: Mapping[str, Any]) -> StepInput:

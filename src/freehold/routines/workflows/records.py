@@ -14,6 +14,8 @@ WorkflowState = Literal["due", "working", "waiting", "done", "failed", "uncertai
 StepKind = Literal["step", "command", "agent", "ask", "sleep", "event"]
 StepState = Literal["begun", "waiting", "done", "failed", "uncertain", "cancelled"]
 UNFINISHED: tuple[WorkflowState, ...] = ("due", "working", "waiting")
+KEY = "workflow:"
+"""How the key of a prompt begins that a step sends."""
 
 WORKFLOW_COLUMNS = (
     "number, id, file, digest, pinned, source, data, who, run, budget, asks, state, created, started, finished, cost, result,"
@@ -90,11 +92,21 @@ class WorkflowStep:
     @property
     def prompt_key(self) -> str:
         """By which the session recognises the prompt of this step: it is sent once."""
-        return f"workflow:{self.workflow}:{self.number}"
+        return f"{key_prefix(self.workflow)}{self.number}"
 
     @property
     def may_repeat(self) -> bool:
         return bool(self.given.get("again"))
+
+
+def key_prefix(workflow: str) -> str:
+    """How the keys of the prompts of all its steps begin."""
+    return f"{KEY}{workflow}:"
+
+
+def workflow_of(key: str) -> str | None:
+    """The id of the workflow whose step has sent the prompt with this key; None for any other prompt."""
+    return key.removeprefix(KEY).rpartition(":")[0] if key.startswith(KEY) else None
 
 
 def digest_source(source: str) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Query, Request
 
 from freehold.gateway.context import RouteContext
+from freehold.gateway.conversation_words import may_read_words
 from freehold.gateway.inputs import DIGITS, UrlId, UrlPositive
 from freehold.gateway.principal import Principal, principal_of
 from freehold.gateway.routing import get, post
@@ -52,13 +53,15 @@ class WorkflowRoutes:
     @get("/v1/workflows", scope="routines")
     async def list_workflows(
         self,
+        request: Request,
         before: UrlPositive | None = None,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE), DIGITS] = 50,
     ) -> WorkflowPageBody:
         service = await self._open()
         found = await service.store.journal.run(partial(service.store.list_workflows, limit=limit + 1, before=before))
         cursor = found[limit - 1].number if len(found) > limit else None
-        return WorkflowPageBody(workflows=[describe_workflow(one) for one in found[:limit]], cursor=cursor)
+        words = may_read_words(request)
+        return WorkflowPageBody(workflows=[describe_workflow(one, words=words) for one in found[:limit]], cursor=cursor)
 
     @post("/v1/workflows", status_code=201, scope="routines")
     async def run_workflow(self, body: RunWorkflowBody, request: Request) -> WorkflowBody:
@@ -67,7 +70,8 @@ class WorkflowRoutes:
         principal = principal_of(request.scope)
         _require_work(principal)
         order = service.complete_order(WorkflowOrder(body.file, body.data, body.budget, body.asks))
-        return describe_workflow(await service.store.journal.run(partial(service.store.add, order, who=principal.who)))
+        added = await service.store.journal.run(partial(service.store.add, order, who=principal.who))
+        return describe_workflow(added, words=True)
 
     @get("/v1/workflows/{workflow}", scope="routines")
     async def get_workflow(self, workflow: UrlId, request: Request) -> WorkflowDetailsBody:
@@ -79,7 +83,8 @@ class WorkflowRoutes:
     async def cancel_workflow(self, workflow: UrlId, request: Request) -> WorkflowBody:
         """End a workflow and what it has begun. Idempotent."""
         service = await self._open()
-        return describe_workflow(await service.cancel(workflow, principal_of(request.scope).who))
+        ended = await service.cancel(workflow, principal_of(request.scope).who)
+        return describe_workflow(ended, words=may_read_words(request))
 
     @post("/v1/workflows/{workflow}/retry", scope="routines")
     async def retry_workflow(self, workflow: UrlId, body: RetryWorkflowBody, request: Request) -> WorkflowDetailsBody:
@@ -104,4 +109,5 @@ class WorkflowRoutes:
         service = await self._open()
         who = principal_of(request.scope).who
         await service.store.journal.run(partial(service.store.steps.signal, workflow, body.name, body.data, who=who))
-        return describe_workflow(await service.store.journal.run(service.store.get, workflow))
+        found = await service.store.journal.run(service.store.get, workflow)
+        return describe_workflow(found, words=may_read_words(request))

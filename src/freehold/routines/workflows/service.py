@@ -5,6 +5,7 @@ Everything that must survive a crash is stored before it is acted on. For a work
 
 import asyncio
 import logging
+import math
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
@@ -14,18 +15,20 @@ from typing import Literal
 from freehold.agents.sessions.service import SessionService
 from freehold.agents.threads import run_blocking
 from freehold.computer.contract.conventions import WORKSPACE
-from freehold.computer.library.process import Process
 from freehold.egress.models import ActiveStop
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.routines.clock import Clock, WallClock
 from freehold.routines.loops import keep_going, keep_quiet, keep_trying
-from freehold.routines.shell_command import mark_files, run_shell
+from freehold.routines.records import ROUTINE
+from freehold.routines.run_store import BACKWARDS
+from freehold.routines.shell_command import StoppableCommand, mark_files, run_shell, tell_reason
 from freehold.routines.workflows.agent_steps import PARK_GRACE, AgentSteps
 from freehold.routines.workflows.event_steps import EventSteps
 from freehold.routines.workflows.execution import LINGER, ExecutionBounds, StepHost, WorkflowExecution
 from freehold.routines.workflows.journal import Journal, TimelineJournal, open_journal
 from freehold.routines.workflows.messages import CommandInput, read_input
+from freehold.routines.workflows.owner_questions import WorkflowQuestions
 from freehold.routines.workflows.program import StartProgram, start_in_computer
 from freehold.routines.workflows.records import Workflow, WorkflowStep
 from freehold.routines.workflows.section import WorkflowsSection
@@ -57,6 +60,7 @@ def make_service(context: RouteContext) -> "WorkflowService":
         await service.stop_all()
 
     services.models.on_stop(stop)
+    services.owner_questions.service = WorkflowQuestions(service)
     return service
 
 
@@ -97,8 +101,8 @@ class WorkflowService:
         self._executions: dict[str, WorkflowExecution] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Those of the workflows whose file runs."""
-        self._processes: dict[tuple[str, int], Process] = {}
-        """Of commands, by workflow and step."""
+        self._running: dict[tuple[str, int], StoppableCommand] = {}
+        """Commands that run or wait for their turn, by workflow and step."""
         self._group: asyncio.TaskGroup | None = None
         self.ready = asyncio.Event()
         """Set when the tables are there and what was cut off is found."""
@@ -137,6 +141,9 @@ class WorkflowService:
             self._tried.set()
 
     async def _recover(self) -> None:
+        for step in await self.journal.run(self.store.steps.list_cut_off):
+            # What it has changed is its own, and what changes from now on is not.
+            await self._mark(await self.journal.run(self.store.get, step.workflow), "after", step)
         for step in await self.journal.run(self.store.steps.recover):
             self._begin_step(step)
 
@@ -150,8 +157,12 @@ class WorkflowService:
     # Time
 
     async def _keep_time(self) -> None:
+        seen = math.inf  # it may have been set back while nothing ran
         while True:
             self._changed.clear()
+            before, seen = seen, self.store.clock.now()
+            if before - seen > BACKWARDS:
+                await self.journal.keep(self.store.steps.plan_again)
             for id in tuple(self._stopped):
                 await self.cancel(id, "owner", STOPPED)
                 self._stopped.discard(id)
@@ -225,6 +236,8 @@ class WorkflowService:
     async def _mark(self, workflow: Workflow, phase: Literal["before", "after"], step: WorkflowStep) -> int | None:
         """The entry of history with what the step has changed."""
         why = f"workflow {workflow.name}, step {step.place}"
+        if workflow.who.startswith(ROUTINE):
+            why = f"{tell_reason(workflow.who.removeprefix(ROUTINE))}: {why}"
         found = await mark_files(self._sessions.dependencies, phase, why)
         return found.entry if found is not None and found.changed and phase == "after" else None
 
@@ -232,42 +245,62 @@ class WorkflowService:
 
     def _begin_step(self, step: WorkflowStep) -> None:
         if step.kind == "command" and step.state == "begun":
-            self._spawn(self._run_command(step))
+            self._spawn(self._run_step(step, self._run_command))
         elif step.kind == "agent":
-            self._spawn(self._run_agent(step))
+            self._spawn(self._run_step(step, self._run_agent))
         else:
             self._changed.set()
             self._events.poke()
 
+    async def _run_step(self, step: WorkflowStep, run: Callable[[WorkflowStep], Awaitable[None]]) -> None:
+        try:
+            await run(step)
+        except FreeholdError:
+            raise
+        except Exception:
+            # A bug in one step must not let its workflow wait for ever.
+            log.exception("a step failed unexpectedly", extra={"workflow": step.workflow, "step": step.place})
+            await self._end_step(step, StepEnd(error=UNEXPECTED))
+
     async def _run_command(self, step: WorkflowStep) -> None:
         given = read_input(step.kind, step.given)
         assert isinstance(given, CommandInput)
-        workflow = await self.journal.keep(self.store.get, step.workflow)
+        command = self._running[step.workflow, step.number] = StoppableCommand()
+        try:
+            # Read after it can be stopped, so that no end is missed.
+            workflow = await self.journal.keep(self.store.get, step.workflow)
+            async with self._commands:
+                is_over = workflow.finished is not None
+                how = None if is_over else await self._run_shell(workflow, step, given, command)
+        finally:
+            del self._running[step.workflow, step.number]
+        if how is not None:
+            await self._end_step(step, how)
 
-        def note(process: Process) -> None:
-            self._processes[step.workflow, step.number] = process
-
-        async with self._commands:
-            entry = None
+    async def _run_shell(
+        self, workflow: Workflow, step: WorkflowStep, given: CommandInput, command: StoppableCommand
+    ) -> StepEnd | None:
+        """None for one that was stopped before it began: its workflow has ended."""
+        try:
+            await self._mark(workflow, "before", step)
             try:
-                await self._mark(workflow, "before", step)
+                if command.is_stopped:
+                    return None
                 end = await run_shell(
                     self._sessions.dependencies.computer(),
                     given.command,
                     told=b"",
                     variables={"WORKFLOW_ID": workflow.id, "WORKFLOW_STEP": step.place},
                     longest=given.timeout,
-                    on_start=note,
+                    on_start=command.note,
                 )
-                problem = end.problem if given.check or end.code < 0 else None
-                error = None if problem is None else f"{problem}\n{end.output}".strip()
-                entry = await self._mark(workflow, "after", step)
-                how = StepEnd({"code": end.code, "output": end.output}, error, entry=entry)
-            except FreeholdError as problem_inside:
-                how = StepEnd(error=problem_inside.message, entry=entry)
             finally:
-                self._processes.pop((step.workflow, step.number), None)
-        await self._end_step(step, how)
+                entry = await self._mark(workflow, "after", step)
+            problem = end.problem if given.check or end.code < 0 else None
+            error = None if problem is None else f"{problem}\n{end.output}".strip()
+            return StepEnd({"code": end.code, "output": end.output}, error, entry=entry)
+        except FreeholdError as problem_inside:
+            return StepEnd(error=problem_inside.message)
 
     async def _run_agent(self, step: WorkflowStep) -> None:
         workflow = await self.journal.keep(self.store.get, step.workflow)
@@ -280,18 +313,21 @@ class WorkflowService:
             end = StepEnd(error=error.message)
         if end is not None:
             await self._end_step(step, end)
+        elif (await self.journal.keep(self.store.get, step.workflow)).finished is not None:
+            # It ended while the prompt was on its way.
+            await self._stop_cancelled(await self.journal.keep(self.store.steps.list_steps, step.workflow))
         else:
             await self._settle(step.session)
 
     async def _settle(self, session: str | None) -> None:
-        """Looks whether the agent of a step has ended or waits for the owner. Idempotent."""
-        step = None if session is None else await self.journal.keep(self.store.steps.find_agent_step, session)
-        if step is None:
+        """Looks whether the agents of steps in a session have ended or wait for the owner. Idempotent."""
+        if session is None:
             return
-        workflow = await self.journal.keep(self.store.get, step.workflow)
-        end = await self._agents.settle(workflow, step)
-        if end is not None:
-            await self._end_step(step, end)
+        for step in await self.journal.keep(self.store.steps.list_agent_steps, session):
+            workflow = await self.journal.keep(self.store.get, step.workflow)
+            end = await self._agents.settle(workflow, step)
+            if end is not None:
+                await self._end_step(step, end)
 
     async def _end_step(self, step: WorkflowStep, how: StepEnd) -> None:
         """Tries again until that is stored: the disk may be full now."""
@@ -341,13 +377,16 @@ class WorkflowService:
         for step in steps:
             if step.state not in ("begun", "waiting"):
                 continue
-            process = self._processes.get((step.workflow, step.number))
-            if process is not None:
-                process.kill()
+            self._stop_command(step)
             if step.kind == "agent":
                 await self._agents.stop(step, reason)
         if steps:
             self._poke(steps[0].workflow)
+
+    def _stop_command(self, step: WorkflowStep) -> None:
+        command = self._running.get((step.workflow, step.number))
+        if command is not None:
+            command.stop()
 
     async def stop_all(self) -> None:
         """The kill switch: ends the workflows that work. Those that wait for you, a time or an event go on later."""
@@ -365,10 +404,10 @@ class WorkflowService:
 
     def _cut_off(self) -> None:
         """Ends what works, without the journal. It is told when it is back."""
-        commands = {id for id, _ in self._processes}
+        commands = {id for id, _ in self._running}
         self._stopped |= {*self._tasks, *commands, *self._agents.list_workflows()}
-        for process in self._processes.values():
-            process.kill()
+        for command in self._running.values():
+            command.stop()
         for task in self._tasks.values():
             task.cancel()
 
@@ -392,13 +431,16 @@ class WorkflowService:
         else:
             await self._settle(str(event.data.get("session")))
 
+    async def wait_stopped(self, id: str) -> None:
+        """Until everything has ended that a workflow has begun which has ended, and what it has cost is stored."""
+        await self._stop_cancelled(await self.journal.run(self.store.steps.list_steps, id))
+        await self._agents.wait_stopped(id)
+
     async def _stop_cancelled(self, steps: list[WorkflowStep]) -> None:
         for step in steps:
             if step.state != "cancelled":
                 continue
-            process = self._processes.get((step.workflow, step.number))
-            if process is not None:
-                process.kill()
+            self._stop_command(step)
             if step.kind == "agent" and self._agents.is_live(step):
                 await self._agents.stop(step, "The workflow ended")
 

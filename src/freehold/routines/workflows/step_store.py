@@ -3,11 +3,12 @@
 import json
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from freehold.errors import FreeholdError
 from freehold.routines.clock import Clock
+from freehold.routines.run_store import BACKWARDS, CLOCK_IS_SET
 from freehold.routines.workflows.journal import Journal, JournalTransaction
 from freehold.routines.workflows.messages import AskInput, RetryOptions, SleepInput, StepAsked, read_input
 from freehold.routines.workflows.records import StepState, WorkflowStep, digest_step, read_step
@@ -27,8 +28,11 @@ from freehold.timeline import Json
 MAX_JOURNAL = 16 * 1024 * 1024
 MAX_SIGNALS = 100
 MAX_ANSWER = 10_000
+MAX_TOLD_QUESTION = 16_000
+"""Characters of a question and its choices that the timeline holds. Of a longer one it has the beginning."""
 OVERDUE = 60.0
 CUT_OFF = "Freehold was restarted while it ran. It was not begun again: look at what it has done"
+_CUT_OFF = f"{SELECT_STEP} WHERE state = 'begun' AND kind IN ('step', 'command') ORDER BY number"
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,13 @@ class StepStore:
         )
         return {place: f"{kind} {title[:80]!r}" for place, kind, title in rows}
 
-    def find_agent_step(self, session: str) -> WorkflowStep | None:
-        """The step whose agent works in a session, or waits there for the owner."""
+    def list_agent_steps(self, session: str) -> list[WorkflowStep]:
+        """The steps whose agents work in a session, wait there for their turn, or wait there for the owner."""
         rows = self.journal.query(
-            f"{SELECT_STEP} WHERE session = ? AND kind = 'agent' AND state IN ('begun', 'waiting') ORDER BY number DESC",
+            f"{SELECT_STEP} WHERE session = ? AND kind = 'agent' AND state IN ('begun', 'waiting') ORDER BY number",
             (session,),
         )
-        return read_step(rows[0]) if rows else None
+        return [read_step(row) for row in rows]
 
     def list_open_steps(self, kind: str, id: str | None = None) -> list[WorkflowStep]:
         where, given = ("", ()) if id is None else (" AND workflow = ?", (id,))
@@ -93,6 +97,10 @@ class StepStore:
             f"{SELECT_STEP} WHERE state IN ('begun', 'waiting') AND kind = ?{where} ORDER BY number", (kind, *given)
         )
         return [read_step(row) for row in rows]
+
+    def list_cut_off(self) -> list[WorkflowStep]:
+        """After a restart: the functions and commands that ran then."""
+        return [read_step(row) for row in self.journal.query(_CUT_OFF)]
 
     def find_next_wake(self) -> float | None:
         ((wake,),) = self.journal.query("SELECT min(wake) FROM workflows_step WHERE wake > 0 AND state = 'waiting'")
@@ -106,11 +114,14 @@ class StepStore:
         )
         return str(rows[0][0]) if rows else None
 
-    def answer(self, id: str, place: str, text: str, *, who: str) -> WorkflowStep:
-        """The owner's answer to a question. Raises `workflow.step.not-found`, `.conflict` and `workflow.bad-value`."""
+    def answer(self, id: str, place: str, text: str, *, who: str, number: int | None = None) -> WorkflowStep:
+        """The owner's answer to a question. Raises `workflow.step.not-found`, `.conflict` and `workflow.bad-value`.
+
+        With `number` only to that step: another one may be asked at the same place when the workflow was retried.
+        """
         with self.journal.transaction() as tx:
             found = require_step(tx, id, place)
-            if found.kind != "ask" or found.state != "waiting":
+            if found.kind != "ask" or found.state != "waiting" or number not in (None, found.number):
                 raise FreeholdError("workflow.step.conflict", f"The step {place} of {id} waits for no answer")
             asked = read_input(found.kind, found.given)
             assert isinstance(asked, AskInput)
@@ -149,10 +160,7 @@ class StepStore:
         A function or a command that may have been begun is not repeated, unless it says that it may be.
         """
         with self.journal.transaction() as tx:
-            rows = tx.execute(
-                f"{SELECT_STEP} WHERE state = 'begun' AND kind IN ('step', 'command') ORDER BY number"
-            ).fetchall()
-            for step in map(read_step, rows):
+            for step in map(read_step, tx.execute(_CUT_OFF).fetchall()):
                 if step.may_repeat:
                     add_size(tx, step.workflow, -len(json.dumps(dict(step.given))))
                     tx.execute("DELETE FROM workflows_step WHERE number = ?", (step.number,))
@@ -232,8 +240,8 @@ class StepStore:
             ),
         )
         add_size(tx, id, len(given_text))
-        if asked.kind == "ask":
-            tx.append("workflow.asked", {"workflow": id, "step": asked.place, "question": asked.title})
+        if isinstance(given, AskInput):
+            tx.append("workflow.asked", _tell_question(require_step(tx, id, asked.place), given))
         elif asked.kind == "event":
             self._take_signal(tx, id, asked)
 
@@ -273,7 +281,14 @@ class StepStore:
             tx.execute("UPDATE workflows_step SET after = ? WHERE number = ?", (after, step.number))
 
     def end_step(self, step: WorkflowStep, how: StepEnd) -> WorkflowStep | None:
-        """Stores how it has ended; one that failed may wait for another try. None when it has ended already."""
+        """Stores how it has ended; one that failed may wait for another try. None when it has ended already.
+
+        A result that is too long, such as of an agent that talks without end, is a failure of the step.
+        """
+        try:
+            encode_result(how.result)
+        except FreeholdError as error:
+            how = replace(how, result=None, error=error.message)
         with self.journal.transaction() as tx:
             rows = tx.execute(
                 f"{SELECT_STEP} WHERE number = ? AND attempt = ? AND state IN ('begun', 'waiting')",
@@ -284,6 +299,9 @@ class StepStore:
             found = read_step(rows[0])
             options = read_input(found.kind, found.given)
             if how.is_uncertain:
+                tx.execute(
+                    "UPDATE workflows_step SET cost = coalesce(?, cost) WHERE number = ?", (how.cost, step.number)
+                )
                 self._make_uncertain(tx, found)
             elif how.error is not None and isinstance(options, RetryOptions) and found.attempt <= options.retries:
                 self._retry_step(tx, found, options, how)
@@ -304,7 +322,8 @@ class StepStore:
         state: StepState = "done" if how.error is None else "failed"
         result = encode_result(how.result) if how.error is None else None
         tx.execute(
-            "UPDATE workflows_step SET state = ?, finished = ?, wake = NULL, result = ?, error = ?, cost = ?, entry = ?"
+            "UPDATE workflows_step SET state = ?, finished = ?, wake = NULL, result = ?, error = ?,"
+            " cost = coalesce(?, cost), entry = ?"
             " WHERE number = ?",
             (state, self.clock.now(), result, how.error, how.cost, how.entry, step.number),
         )
@@ -329,6 +348,21 @@ class StepStore:
             ).fetchone():
                 self._make_uncertain(tx, step)
 
+    def plan_again(self) -> None:
+        """After the clock was set back: what has begun at a time that lies ahead waits from now on, as long as it should.
+
+        Idempotent. Nothing is decided by a clock that was never set.
+        """
+        now = self.clock.now()
+        if now < CLOCK_IS_SET:
+            return
+        with self.journal.transaction() as tx:
+            tx.execute(
+                "UPDATE workflows_step SET wake = wake - begun + ?, begun = ? WHERE state = 'waiting' AND wake > 0"
+                " AND begun > ?",
+                (now, now, now + BACKWARDS),
+            )
+
     def wake_due(self) -> None:
         """Ends the sleeps whose time has come. A step that waits for another try may begin: its `wake` is 0 then."""
         now = self.clock.now()
@@ -342,6 +376,15 @@ class StepStore:
                 else:
                     make_due(tx, step.workflow)
                     tx.execute("UPDATE workflows_step SET wake = 0 WHERE number = ?", (step.number,))
+
+
+def _tell_question(step: WorkflowStep, asked: AskInput) -> dict[str, Json]:
+    """With all its words, so that it can be told and answered elsewhere, unless they are too long for that."""
+    data: dict[str, Json] = {"workflow": step.workflow, "step": step.place, "question": step.title}
+    words: dict[str, Json] = {"question": asked.question, "choices": list(asked.choices)}
+    if len(json.dumps(words)) > MAX_TOLD_QUESTION:
+        return data
+    return {**data, **words, "number": step.number, "digest": step.digest}
 
 
 def is_event(wanted: str, name: str) -> bool:

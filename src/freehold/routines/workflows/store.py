@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,16 +153,15 @@ class WorkflowStore:
                 raise FreeholdError(
                     "workflow.conflict", f"{id} belongs to a run of a routine", hint="Run the routine again"
                 )
-            first = require_step(tx, id, place) if place is not None else _find_last_end(tx, id)
-            if first is not None:
-                _throw_away(tx, id, first.number)
+            thrown = _list_from(tx, require_step(tx, id, place)) if place is not None else _list_ended(tx, id)
+            _throw_away(tx, id, [step.number for step in thrown])
             # What was approved by its content stays bound to it.
             tx.execute(
                 "UPDATE workflows_workflow SET state = 'due', finished = NULL, source = NULL, result = NULL, error = NULL,"
                 " output = NULL, digest = CASE WHEN pinned = 1 THEN digest END WHERE id = ?",
                 (id,),
             )
-            tx.append("workflow.retried", {"workflow": id, "step": None if first is None else first.place}, who=who)
+            tx.append("workflow.retried", {"workflow": id, "step": thrown[0].place if thrown else None}, who=who)
         return self.get(id)
 
     def claim(self, id: str, source: str, holder: str) -> Workflow | None:
@@ -246,26 +245,49 @@ def make_id() -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(10))
 
 
-def _throw_away(tx: JournalTransaction, id: str, first: int) -> None:
-    """Forgets the steps from this one on. What they have cost was spent all the same."""
+def _throw_away(tx: JournalTransaction, id: str, numbers: Sequence[int]) -> None:
+    """Forgets these steps. What they have cost was spent all the same."""
+    marks = ", ".join("?" * len(numbers)) or "NULL"
     tx.execute(
-        "UPDATE workflows_workflow SET (spent, size) = (SELECT workflows_workflow.spent + coalesce(sum(cost), 0),"
+        "UPDATE workflows_workflow SET (spent, size) = (SELECT workflows_workflow.spent + coalesce(sum(cost), 0),"  # noqa: S608
         " workflows_workflow.size - coalesce(sum(length(given) + coalesce(length(result), 0)), 0)"
-        " FROM workflows_step WHERE workflow = ? AND number >= ?) WHERE id = ?",
-        (id, first, id),
+        f" FROM workflows_step WHERE workflow = ? AND number IN ({marks})) WHERE id = ?",
+        (id, *numbers, id),
     )
-    tx.execute("DELETE FROM workflows_step WHERE workflow = ? AND number >= ?", (id, first))
+    tx.execute(f"DELETE FROM workflows_step WHERE workflow = ? AND number IN ({marks})", (id, *numbers))  # noqa: S608
 
 
-def _find_last_end(tx: JournalTransaction, id: str) -> WorkflowStep | None:
-    """Where a workflow ended: its first step without a result that it can go on with."""
-    row = tx.execute(
-        f"{SELECT_STEP} WHERE workflow = ? AND state IN ('uncertain', 'cancelled') ORDER BY number LIMIT 1", (id,)
-    ).fetchone()
-    if row is None:
-        last = tx.execute(f"{SELECT_STEP} WHERE workflow = ? ORDER BY number DESC LIMIT 1", (id,)).fetchone()
-        row = last if last is not None and read_step(last).state == "failed" else None
-    return None if row is None else read_step(row)
+def _list_from(tx: JournalTransaction, first: WorkflowStep) -> list[WorkflowStep]:
+    rows = tx.execute(
+        f"{SELECT_STEP} WHERE workflow = ? AND number >= ? ORDER BY number", (first.workflow, first.number)
+    ).fetchall()
+    return [read_step(row) for row in rows]
+
+
+def _list_ended(tx: JournalTransaction, id: str) -> list[WorkflowStep]:
+    """Where a workflow ended: its steps without a result that nothing came after. In a gather there may be several, and
+    those beside them keep their results."""
+    rows = tx.execute(f"{SELECT_STEP} WHERE workflow = ? ORDER BY number", (id,)).fetchall()
+    steps = [read_step(row) for row in rows]
+    last = dict[tuple[int, ...], int]()
+    for place in map(_read_place, steps):
+        for depth in range(0, len(place), 2):
+            last[place[:depth]] = max(last.get(place[:depth], 0), place[depth])
+    return [
+        step
+        for step in steps
+        if step.state in ("uncertain", "cancelled") or (step.state == "failed" and _is_last(_read_place(step), last))
+    ]
+
+
+def _read_place(step: WorkflowStep) -> tuple[int, ...]:
+    """Counts of steps and numbers of branches in turn, as the runner writes them."""
+    return tuple(map(int, step.place.split(".")))
+
+
+def _is_last(place: tuple[int, ...], last: Mapping[tuple[int, ...], int]) -> bool:
+    """Whether no step came after this one, in its branch or in those around it."""
+    return all(place[depth] == last[place[:depth]] for depth in range(0, len(place), 2))
 
 
 def _check_count(tx: JournalTransaction) -> None:
