@@ -33,10 +33,22 @@ class ChannelGateway:
     async def row(self, name: str = "telegram") -> ChannelRow:
         return next(one for one in await self.service.list() if one.name == name)
 
+    async def read_health(self) -> str:
+        """The state of the channels and why."""
+        await self.gateway.publisher.health.probe("channels")
+        health = (await self.gateway.http.get("/health", headers=self.headers)).json()
+        (found,) = [one for one in health["components"] if one["name"] == "channels"]
+        return f"{found['state']} {found['required']} {found['last_error']}"
+
     async def add_telegram(self, double: TelegramDouble) -> None:
         body = {"kind": "telegram", "settings": {"api": double.url}, "secret": TOKEN}
         await self.post("", body, status=201)
-        await until(lambda: double.polls > 1)
+
+        async def is_followed() -> bool:
+            return (await self.row()).cursor is not None
+
+        # What is said before the first poll is forgotten. Polls of a channel that was removed before do not count.
+        await until(is_followed)
 
     async def pair_telegram(self, double: TelegramDouble, sender: int = OWNER) -> None:
         """And sends everything at once."""
@@ -52,8 +64,10 @@ class ChannelGateway:
         reply = await self.gateway.http.patch(path, json=given, headers=self.headers)
         assert reply.status_code == 200, reply.text
 
-    async def finish_turn(self, text: str, *, title: str = "A title", reason: str = "end_turn") -> str:
-        """An agent has done something. Returns the session."""
+    async def finish_turn(
+        self, text: str, *, title: str = "A title", reason: str = "end_turn", error: str | None = None
+    ) -> str:
+        """An agent has done something, or failed with this error. Returns the session."""
         await self.gateway.context.sessions.ready.wait()
         store = self.gateway.context.sessions.dependencies.store
         session = store.create("builtin", title, None, who="test").id
@@ -64,6 +78,7 @@ class ChannelGateway:
             turn.turn,
             [
                 ("message", {"id": "1", "text": text}),
+                *([("error", {"code": "agent.failed", "message": error})] if error is not None else []),
                 ("turn.ended", {"stop_reason": reason, "changes": None, "usage": None}),
             ],
             status="idle",

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from freehold.agents.visible_text import make_visible
 from freehold.channels import pairing
 from freehold.channels.outbox import MAX_WAITING, DraftMessage
 
+QUESTION: dict[str, Any] = {"kind": "question", "options": [], "free_text": True}
 SECRET = "the-value-of-a-secret-of-the-vault"
 
 
@@ -301,6 +303,36 @@ async def test_no_request_is_answered_unless_the_manifest_allows_it(
         assert state_of(gateway, approval) == "pending"
 
 
+async def test_an_answer_that_is_too_long_is_not_cut(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    """What is cut off could turn it round."""
+    await gateway.pair_telegram(telegram)
+    asked = replace(make_request("Remove it?", kind="question"), details=QUESTION)
+    approval = await ask(gateway, asked)
+    number = await told(gateway, telegram, "Remove it?")
+    telegram.say("yes " + "x" * 2_000 + " but only the copy", reply_to=number)
+    await until(lambda: any("more than 2000 characters" in text for text in telegram.texts()))
+    assert state_of(gateway, approval) == "pending"
+    telegram.say("only the copy", reply_to=number)
+    await until(lambda: state_of(gateway, approval) == "answered")
+    store = gateway.gateway.context.sessions.dependencies.approvals.store
+    assert store.get(approval).note == "only the copy"
+
+
+async def test_a_text_is_no_yes(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    """To a question that is answered by yes or no, a reply with "no" is not taken for an answer."""
+    await gateway.pair_telegram(telegram)
+    asked = replace(make_request("Remove it?", kind="question"), details={**QUESTION, "free_text": False})
+    approval = await ask(gateway, asked)
+    number = await told(gateway, telegram, "Remove it?")
+    telegram.say("No, do not!", reply_to=number)
+    await until(lambda: any("/allow for yes or /deny for no." in text for text in telegram.texts()))
+    assert state_of(gateway, approval) == "pending"
+    telegram.say("/deny", reply_to=number)
+    await until(lambda: state_of(gateway, approval) == "answered")
+    store = gateway.gateway.context.sessions.dependencies.approvals.store
+    assert store.get(approval).answer == "reject"
+
+
 async def test_an_answer_for_a_request_that_was_exchanged_does_not_count(
     gateway: ChannelGateway, telegram: TelegramDouble
 ) -> None:
@@ -325,6 +357,37 @@ async def test_the_words_of_an_agent_cannot_look_like_ours(gateway: ChannelGatew
     assert lines
     assert all(line.startswith("│ ") for line in lines)
     assert link.startswith("http://freehold.localhost")
+
+
+async def test_why_something_failed_cannot_look_like_our_words(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    """An agent writes its own error, and a file of the workspace that of its workflow."""
+    await gateway.pair_telegram(telegram)
+    forged = "An agent needs you: reply /allow to number 1"
+    await gateway.finish_turn("", reason="error", error=forged)
+    ended: dict[str, Any] = {"routine": "nightly", "run": "r", "session": None, "quiet": False, "cost": None}
+    gateway.gateway.services.timeline.append("routine.run_failed", {**ended, "error": forged})
+    paused = {"routine": "weekly", "reason": f"It failed 5 times in a row. The last time: {forged}"}
+    gateway.gateway.services.timeline.append("routine.paused", paused)
+    await until(lambda: sum(text.count(forged) for text in telegram.texts()) == 3)
+    lines = [line for text in telegram.texts() for line in text.splitlines() if forged in line]
+    assert len(lines) == 3
+    assert all(line.startswith("│ ") for line in lines)
+
+
+async def test_without_words_only_that_something_happened_is_sent(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    await gateway.prefer(batch=0, words=False)
+    await gateway.finish_turn("A plan", reason="error", error="of the owner")
+    ended: dict[str, Any] = {"routine": "nightly", "run": "r", "session": None, "quiet": False, "cost": None}
+    gateway.gateway.services.timeline.append(
+        "routine.run_failed", {**ended, "error": "of the owner", "result": "A plan"}
+    )
+    await until(lambda: all(any(one in text for text in telegram.texts()) for one in ("nightly: failed", "Failed: A")))
+    assert not any("plan" in text or "of the owner" in text for text in telegram.texts())
 
 
 async def test_secrets_are_masked_in_what_is_sent(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
@@ -360,6 +423,7 @@ async def test_long_words_of_an_agent_fit_into_a_message(gateway: ChannelGateway
         (409, b'{"ok": false, "error_code": 409, "description": "Conflict: terminated by other getUpdates request"}'),
         (429, b'{"ok": false, "error_code": 429, "description": "Too Many", "parameters": {"retry_after": 1e99}}'),
         (200, b'{"ok": true, "result": "' + b"x" * 5_000_000 + b'"}'),
+        (401, b'{"ok": false, "description": "\\u001b]0;x\\u0007\\u202e\\r\\nNot yours"}'),
         (302, b""),
     ],
     ids=lambda answer: f"{answer[0]}-{answer[1][:20]!r}",
@@ -374,7 +438,9 @@ async def test_a_server_that_lies_makes_the_channel_away_and_nothing_else(
         return (await gateway.row()).state == "away"
 
     await until(is_away)
-    assert TOKEN not in str((await gateway.row()).error)
+    words = str((await gateway.row()).error)
+    assert TOKEN not in words
+    assert words.isprintable()
     reply = await gateway.gateway.http.get("/v1/channels", headers=gateway.headers)
     assert reply.status_code == 200
 

@@ -72,6 +72,24 @@ async def test_a_mail_is_sent_encrypted_to_an_address_that_was_proven(
     assert f"/sessions?id={session}" in sent.get_content()
 
 
+async def test_an_address_that_the_server_does_not_take_is_said_in_health_until_it_does(
+    gateway: ChannelGateway, server: tuple[str, MailServer]
+) -> None:
+    security, running = server
+    body = {"kind": "email", "settings": settings(running.port, security), "secret": PASSWORD}
+    await gateway.post("", body, status=201)
+    await gateway.post("/email/pair", {"address": "me@example.test"})
+    code = re.search(r"[A-Z0-9]{5}-[A-Z0-9]{5}", running.mails[0]["Subject"])
+    assert code is not None
+    await gateway.post("/email/confirm", {"code": code[0]})
+    running.refusal = "550 no such mailbox"
+    await gateway.post("/email/test", status=503)
+    assert await gateway.read_health() == "degraded False email: a message was refused: the server answers 550"
+    running.refusal = None
+    await gateway.post("/email/test")
+    assert (await gateway.read_health()).startswith("ok")
+
+
 async def test_a_repeated_mail_has_the_same_id(certificate: Any) -> None:
     with running_mail_server(certificate, starttls=False) as running:
         channel = MailChannel(EmailSettings(**settings(running.port)), lambda: Secret(PASSWORD))

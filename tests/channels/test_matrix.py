@@ -9,7 +9,7 @@ from tests.support.synapse import Synapse, running_synapse
 
 from freehold.channels.contract import OutgoingMessage, OwnerAddress
 from freehold.channels.kinds import MatrixSettings
-from freehold.channels.matrix import MatrixChannel
+from freehold.channels.matrix import MAX_EVENTS, MatrixChannel
 from freehold.observe.secrets import Secret
 
 pytestmark = pytest.mark.shared_processes
@@ -136,3 +136,25 @@ async def test_a_repeated_message_is_in_the_room_once(gateway: ChannelGateway, s
         await channel.close()
     assert len(ids) == 1
     assert sum("Only once" in text for text in room.texts()) == 1
+
+
+async def test_messages_that_the_homeserver_does_not_tell_are_noticed(synapse: Synapse) -> None:
+    """Of many that came at once, such as while everything was off, it has only the last."""
+    bot, owner = synapse.register("bot-many"), synapse.register("me-many")
+    channel = MatrixChannel(MatrixSettings(homeserver=synapse.url), lambda: Secret(bot.token))
+    try:
+        cursor = (await channel.receive(None)).cursor
+        await channel.offer_pairing("code", owner.user)
+        room = await until(owner.find_invitation)
+        owner.join(room)
+        batch = await channel.receive(cursor)
+        assert not batch.is_cut
+        for number in range(MAX_EVENTS + 1):
+            owner.say(room, f"message {number}")
+        batch = await channel.receive(batch.cursor)
+        assert (len(batch.messages), batch.is_cut) == (MAX_EVENTS, True)
+        owner.say(room, "one more")
+        batch = await channel.receive(batch.cursor)
+        assert ([one.text for one in batch.messages], batch.is_cut) == (["one more"], False)
+    finally:
+        await channel.close()

@@ -12,6 +12,7 @@ from freehold.errors import FreeholdError
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = ChannelPreferences(quiet_from="22:00", quiet_until="07:00", zone="Europe/Berlin")
+EARLY = ChannelPreferences(quiet_from="22:00", quiet_until="02:30", zone="Europe/Berlin")
 NOON = ChannelPreferences(quiet_from="12:00", quiet_until="14:00", zone="Europe/Berlin")
 
 
@@ -31,10 +32,19 @@ def berlin(text: str) -> float:
         # The nights in which the clock is set forward and back.
         (NIGHT, "2026-03-28 23:00:00", "2026-03-29 07:00:00"),
         (NIGHT, "2026-10-24 23:00:00", "2026-10-25 07:00:00"),
+        (EARLY, "2026-03-29 01:00:00", "2026-03-29 03:30:00"),
     ],
 )
 def test_quiet_hours_are_those_of_the_clock_on_the_wall(preferences: ChannelPreferences, now: str, due: str) -> None:
     assert find_due(preferences, berlin(now), 0) == berlin(due)
+
+
+def test_quiet_hours_end_again_when_their_last_hour_comes_twice() -> None:
+    """02:00 comes twice in that night: it is quiet until 02:30 in both hours."""
+    first, second = berlin("2026-10-25 02:15:00"), berlin("2026-10-25 02:15:00") + 3600
+    assert find_due(EARLY, first, 0) == first + 900
+    assert find_due(EARLY, second, 0) == second + 900
+    assert find_due(EARLY, second + 900, 0) == second + 900
 
 
 def test_what_is_collected_into_the_quiet_hours_waits_for_their_end() -> None:

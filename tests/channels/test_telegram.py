@@ -1,9 +1,11 @@
 """Telegram through a double of its Bot API: paired by a code, told what happens, and deaf to everybody else."""
 
 import asyncio
+import json
 import time
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from tests.channels.conftest import ChannelGateway, OpenGateway
 from tests.support.condition import until
 from tests.support.telegram import OWNER, STRANGER, TOKEN, TelegramDouble
@@ -82,27 +84,41 @@ async def test_a_dead_channel_is_said_in_health_and_blocks_nothing(
     telegram.stop()
     await gateway.finish_turn("done")
 
-    async def state() -> str:
-        health = (await gateway.gateway.http.get("/health", headers=gateway.headers)).json()
-        (found,) = [one for one in health["components"] if one["name"] == "channels"]
-        return f"{found['state']} {found['required']} {found['last_error']}"
-
     async def is_away() -> bool:
-        await gateway.gateway.publisher.health.probe("channels")
-        return (await state()).startswith("degraded False telegram: no connection")
+        return (await gateway.read_health()).startswith("degraded False telegram: no connection")
 
     await until(is_away)
-    assert TOKEN not in await state()
+    assert TOKEN not in await gateway.read_health()
     telegram.start()
     await gateway.post("/telegram/test")
     await until(lambda: len(telegram.texts()) >= 3)
     await until(lambda: gateway.service.outbox.count_waiting("telegram") == 0)
 
     async def is_back() -> bool:
-        await gateway.gateway.publisher.health.probe("channels")
-        return (await state()).startswith("ok")
+        return (await gateway.read_health()).startswith("ok")
 
     await until(is_back)
+
+
+async def test_a_bot_that_the_owner_has_blocked_is_said_in_health_until_it_is_heard_again(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    """It is asked for messages all the time, and that goes well."""
+    await gateway.pair_telegram(telegram)
+    refused = json.dumps({"ok": False, "error_code": 403, "description": "Forbidden: bot was blocked\x1b[2J"})
+    telegram.answer = lambda method, _body: (403, refused.encode()) if method == "sendMessage" else None
+    await gateway.post("/telegram/test", status=503)
+    polls = telegram.polls
+    await until(lambda: telegram.polls > polls + 1)
+    health = await gateway.read_health()
+    assert health.startswith("degraded False telegram: a message was refused: ")
+    assert "bot was blocked" in health
+    assert "\x1b" not in health
+    (shown,) = (await gateway.gateway.http.get("/v1/channels", headers=gateway.headers)).json()
+    assert (shown["state"], "bot was blocked" in shown["error"]) == ("away", True)
+    telegram.answer = lambda _method, _body: None
+    await gateway.post("/telegram/test")
+    assert (await gateway.read_health()).startswith("ok")
 
 
 async def test_a_stranger_gets_no_answer_at_all_and_is_counted(
@@ -125,15 +141,29 @@ async def test_a_stranger_gets_no_answer_at_all_and_is_counted(
     assert gateway.gateway.services.models.stopped is None
 
 
-async def test_stop_is_the_kill_switch(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+@pytest.mark.parametrize("text", ["/stop", " /Stop\n", "/STOP@my_bot now"])
+async def test_stop_is_the_kill_switch(gateway: ChannelGateway, telegram: TelegramDouble, text: str) -> None:
     await gateway.pair_telegram(telegram)
-    telegram.say("/stop")
+    telegram.say(text)
     await until(lambda: any("All agents are stopped" in text for text in telegram.texts()))
     stopped = gateway.gateway.services.models.stopped
     assert stopped is not None
     assert stopped.who == "channel:telegram"
     telegram.say("/status")
     await until(lambda: any("kill switch is on" in text for text in telegram.texts()))
+
+
+async def test_a_stop_that_waited_for_hours_stops_and_another_message_does_nothing(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    """As when Freehold was off. Stopping does no harm."""
+    await gateway.pair_telegram(telegram)
+    earlier = int(time.time()) - 2 * 3600
+    telegram.say("Delete everything", date=earlier)
+    telegram.say("/stop", date=earlier)
+    await until(lambda: any("All agents are stopped" in text for text in telegram.texts()))
+    assert gateway.gateway.services.models.stopped is not None
+    assert gateway.gateway.services.timeline.query("SELECT count(*) FROM agents_session") == [(0,)]
 
 
 async def test_what_the_owner_has_seen_in_the_page_is_not_told_again(
@@ -199,6 +229,69 @@ async def test_in_quiet_hours_only_answers_to_the_owner_are_sent(
     telegram.say("/status")
     await until(lambda: any("wait for you" in text for text in telegram.texts()))
     assert not any("Finished" in text for text in telegram.texts())
+
+
+async def test_what_waited_for_a_dead_channel_is_not_sent_in_quiet_hours(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    """It was due before they began. The channel comes back in the middle of the night."""
+    await gateway.pair_telegram(telegram)
+    await gateway.prefer(batch=0)
+    telegram.stop()
+    await gateway.finish_turn("done", title="In the evening")
+    timeline = gateway.gateway.services.timeline
+    await until(lambda: timeline.query("SELECT 1 FROM channels_message WHERE tell = 'finished' AND state = 'sending'"))
+    now = datetime.now(UTC)
+    begin, end = now - timedelta(hours=2), now + timedelta(hours=2)
+    await gateway.prefer(batch=0, quiet_from=f"{begin:%H:%M}", quiet_until=f"{end:%H:%M}", zone="UTC")
+    telegram.start()
+    await gateway.post("/telegram/test")
+    telegram.say("/status")
+    await until(lambda: any("wait for you" in text for text in telegram.texts()))
+    assert not any("Finished" in text for text in telegram.texts())
+    await gateway.prefer(batch=0)
+    await gateway.post("/telegram/test")
+    await until(lambda: sum("In the evening" in text for text in telegram.texts()) == 1)
+
+
+async def test_what_was_answered_while_quiet_hours_held_it_back_is_not_sent_afterwards(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    """It was being sent when the channel was lost and the quiet hours began."""
+    await gateway.pair_telegram(telegram)
+    await gateway.prefer(batch=0)
+    telegram.stop()
+    read = await gateway.finish_turn("done", title="Read in the page")
+    timeline = gateway.gateway.services.timeline
+    await until(lambda: timeline.query("SELECT 1 FROM channels_message WHERE tell = 'finished' AND state = 'sending'"))
+    now = datetime.now(UTC)
+    begin, end = now - timedelta(hours=2), now + timedelta(hours=2)
+    await gateway.prefer(batch=0, quiet_from=f"{begin:%H:%M}", quiet_until=f"{end:%H:%M}", zone="UTC")
+    telegram.start()
+    await gateway.post("/telegram/test")
+    await gateway.gateway.context.sessions.mark_seen(read, 100)
+    await gateway.prefer(batch=0)
+    await gateway.post("/telegram/test")
+    await until(lambda: gateway.service.outbox.count_waiting("telegram") == 0)
+    assert not any("Read in the page" in text for text in telegram.texts())
+
+
+async def test_what_is_answered_while_a_channel_is_away_is_not_sent_when_it_is_back(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    telegram.stop()
+    read = await gateway.finish_turn("done", title="Read in the page")
+    timeline = gateway.gateway.services.timeline
+    await until(lambda: timeline.query("SELECT 1 FROM channels_message WHERE tell = 'finished' AND state = 'sending'"))
+    await gateway.gateway.context.sessions.mark_seen(read, 100)
+    telegram.answer = lambda method, _body: (502, b"") if method == "sendMessage" else None
+    telegram.start()
+    gateway.service._deliveries["telegram"].retry_now()
+    await until(lambda: timeline.query("SELECT 1 FROM channels_message WHERE state = 'skipped'"))
+    telegram.answer = lambda _method, _body: None
+    await gateway.post("/telegram/test")
+    assert not any("Read in the page" in text for text in telegram.texts())
 
 
 async def test_a_channel_that_is_added_again_is_not_told_of_the_time_between(

@@ -1,5 +1,6 @@
 """Web Push: encrypted for one browser, signed for its push service, and forgotten when the browser is gone."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from tests.channels.conftest import ChannelGateway
 from tests.support.condition import until
 from tests.support.push_service import PushService, decode, running_push_service
 
+from freehold.channels import web_push
 from freehold.channels.push_encryption import MAX_CONTENT, Key, PushKeys, encode_url, encrypt, make_key, public_point
 from freehold.channels.subscriptions import check_endpoint
 from freehold.errors import FreeholdError
@@ -107,6 +109,18 @@ async def test_every_browser_of_the_owner_gets_a_message_that_only_it_can_read(
     assert service.keys == {public["key"]}
 
 
+async def test_a_browser_that_could_not_be_reached_for_a_moment_gets_the_message_too(
+    gateway: ChannelGateway, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the one that has it does not get it twice."""
+    monkeypatch.setattr(web_push, "RETRY_DELAYS", (0.01, 0.01))
+    for path in ("laptop", "phone"):
+        await subscribe(gateway, service, path)
+    service.once["/phone"] = 503
+    await gateway.post("/webpush/test")
+    assert [path for path, _, _ in service.pushes] == ["/laptop", "/phone"]
+
+
 async def test_a_browser_that_is_gone_is_forgotten(gateway: ChannelGateway, service: PushService) -> None:
     await subscribe(gateway, service, "laptop")
     service.status = 410
@@ -119,6 +133,11 @@ async def test_a_browser_that_is_gone_is_forgotten(gateway: ChannelGateway, serv
 
     await gateway.post("/webpush/test", status=503)
     await until(is_forgotten)
+    await gateway.post("/webpush/test", status=503)
+    assert "webpush: a message was refused: no browser gets messages" in await gateway.read_health()
+    service.status = 201
+    await subscribe(gateway, service, "phone")
+    assert (await gateway.read_health()).startswith("ok")
 
 
 @pytest.mark.parametrize(
@@ -132,11 +151,49 @@ async def test_a_browser_that_is_gone_is_forgotten(gateway: ChannelGateway, serv
         "https://user:password@push.example.com/x",
         "file:///etc/passwd",
         "http://192.168.1.1/",
+        "https://127.1/push",
+        "https://0x7f.0x1/push",
+        "https://2130706433/push",
+        "https://localhost./push",
+        "https://[::ffff:10.0.0.1]/push",
+        "https://nas.local/push",
+        "https://push.example.com:99999/x",
+        "https://push.example.com\\@127.0.0.1/x",
+        "https://[/x",
     ],
 )
 def test_a_push_is_sent_to_no_other_place_of_the_owners_network(endpoint: str) -> None:
     with pytest.raises(FreeholdError, match="push service"):
         check_endpoint(endpoint)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "192.168.1.1", "169.254.169.254", "::1", "fd00::1"])
+async def test_a_name_that_leads_into_the_owners_network_gets_no_push(
+    gateway: ChannelGateway, service: PushService, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """One public address beside it makes it no better."""
+    key = make_key()
+    body = {
+        "endpoint": f"https://push.example.com:{service.port}/x",
+        "p256dh": encode_url(public_point(key)),
+        "auth": encode_url(AUTH),
+    }
+    path = "/v1/channels/webpush/subscriptions"
+    made = await gateway.gateway.http.post(path, json=body, headers=gateway.gateway.browser())
+    assert made.status_code == 201
+    loop = asyncio.get_running_loop()
+    resolve = loop.getaddrinfo
+
+    async def lead_here(host: object, port: object, **more: Any) -> Any:
+        if host != "push.example.com":
+            return await resolve(host, port, **more)  # type: ignore[arg-type]
+        return [(0, 0, 0, "", (one, service.port)) for one in ("8.8.8.8", address)]
+
+    monkeypatch.setattr(loop, "getaddrinfo", lead_here)
+    answer = await gateway.post("/webpush/test", status=503)
+    assert "leads into this network" in answer["error"]["message"]
+    assert not service.pushes
+    assert not service.mistakes
 
 
 def test_the_push_services_of_browsers_are_accepted() -> None:

@@ -67,7 +67,12 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
 @home_option
 @json_option(JsonOutput(CHANNEL, "list"))
 def list_channels(home: Home, as_json: bool) -> None:
-    """List the channels, with what is wrong with them."""
+    """List the channels, with what is wrong with them.
+
+    \b
+    Example:
+      freehold channels list --json
+    """
     _list(home, as_json)
 
 
@@ -87,6 +92,12 @@ def add(kind: str, name: str | None, settings: tuple[str, ...], no_secret: bool,
       matrix    homeserver
       nostr     none, and no secret: it uses the key and the relays of [mesh]
       telegram  none
+
+    \b
+    Examples:
+      freehold channels add telegram
+      freehold channels add matrix --set homeserver=https://matrix.example.com
+      freehold channels add email --set server=smtp.example.com --set user=me --set sender=me@example.com
     """
     given = dict(_read_setting(one) for one in settings)
     secret = None if no_secret or kind == "nostr" else click.prompt("Token or password", hide_input=True, err=True)
@@ -105,7 +116,13 @@ def add(kind: str, name: str | None, settings: tuple[str, ...], no_secret: bool,
 @home_option
 @json_option(JsonOutput("freehold.client.channel_models:ChannelPairing"))
 def pair(channel: str, address: str | None, home: Home, as_json: bool) -> None:
-    """Pair a channel with you, by a code that is good once and for ten minutes."""
+    """Pair a channel with you, by a code for one use within ten minutes.
+
+    \b
+    Examples:
+      freehold channels pair telegram
+      freehold channels pair matrix --address @you:example.com
+    """
     with _open_client(home) as client:
         offer = client.channels.pair(channel, address)
         if as_json:
@@ -124,7 +141,12 @@ def pair(channel: str, address: str | None, home: Home, as_json: bool) -> None:
 @home_option
 @json_option(JsonOutput("freehold.client.channel_models:ChannelTest"))
 def test(channel: str, home: Home, as_json: bool) -> None:
-    """Send a message now, and wait until the channel has it."""
+    """Send a message now, and wait until the channel has it.
+
+    \b
+    Example:
+      freehold channels test telegram
+    """
     with _open_client(home) as client:
         sent = client.channels.test(channel)
     _show(sent, as_json, f"{channel} has taken a message for you.")
@@ -149,7 +171,13 @@ def set_preferences(
     home: Home,
     as_json: bool,
 ) -> None:
-    """Change what is told through a channel, and when."""
+    """Change what is told through a channel, and when.
+
+    \b
+    Examples:
+      freehold channels set telegram --quiet 22:00-07:00 --zone Europe/Berlin
+      freehold channels set telegram --tell needs_you --tell failed --no-words
+    """
     with _open_client(home) as client:
         found = next((one for one in client.channels.list() if one.name == channel), None)
         if found is None:
@@ -178,7 +206,12 @@ def set_preferences(
 @home_option
 @json_option(JsonOutput("freehold.client.channel_models:ChannelRemoved"))
 def remove(channel: str, home: Home, as_json: bool) -> None:
-    """Remove a channel with its secret and everything that waits for it."""
+    """Remove a channel with its secret and everything that waits for it.
+
+    \b
+    Example:
+      freehold channels remove telegram
+    """
     with _open_client(home) as client:
         removed = client.channels.remove(channel)
     _show(removed, as_json, f"Removed {removed.name}.")

@@ -15,27 +15,30 @@ from freehold.channels.contract import MAX_INCOMING_TEXT, IncomingMessage, Owner
 from freehold.channels.inbox import store_attachments
 from freehold.channels.notices import make_prompt_key
 from freehold.channels.outbox import Outbox, StoredMessage
-from freehold.channels.received import ReceivedMessage, ReceivedMessages
+from freehold.channels.questions import choose, explain_answer, is_approval, read_number
+from freehold.channels.received import MAX_MESSAGE_AGE, ReceivedMessage, ReceivedMessages
 from freehold.channels.section import ChannelsSection
 from freehold.channels.store import ChannelRow
 from freehold.channels.words import Mask, quote, show_title, show_words
 from freehold.errors import FreeholdError
+from freehold.gateway.owner_questions import list_network_requests
 from freehold.gateway.services import Services
 from freehold.history.calls import RESTORE_TIMEOUT, PlanUndo, RequestAuthor, RestorePreview, UndoChanges
 
-MAX_MESSAGE_AGE = 3600.0
-"""Seconds. An older message is not carried out: it may have waited for a Freehold that was off, or was restored."""
 CONFIRM_TIME = 300.0
 """Seconds in which an undo can be confirmed."""
 MAX_SHOWN_STEPS = 12
+MAX_ANSWER = 2_000
+"""Characters of an answer to a question. It is never cut: the rest could turn it round."""
 HELP = (
     "Send a message to start a session, or reply to a message to go on with its session.\n"
     "/status: what works and what waits\n"
     "/stop: stop all agents now\n"
     "/undo: take back the last change; asks first\n"
-    "/allow, /deny: answer a request, as a reply to it or with its number"
+    "/allow, /deny: answer a request, as a reply to it or with its number\n"
+    "Reply to a question to answer it."
 )
-_COMMAND = re.compile(r"/([a-z]+)(?:@[A-Za-z0-9_]{1,64})?(?:\s+(.*))?", re.ASCII | re.DOTALL)
+_COMMAND = re.compile(r"/([a-z]+)(?:@[a-z0-9_]{1,64})?(?:\s+(.*))?", re.ASCII | re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,9 @@ class _PlannedUndo:
 
 
 def read_command(text: str) -> tuple[str, str] | None:
-    """The command and what follows it: `/allow@my_bot 12` → `("allow", "12")`."""
+    """The command and what follows it: `/allow@my_bot 12` → `("allow", "12")`. A phone may begin it with a capital."""
     found = _COMMAND.fullmatch(text.strip())
-    return (found[1], (found[2] or "").strip()) if found else None
+    return (found[1].lower(), (found[2] or "").strip()) if found else None
 
 
 def is_stop(message: IncomingMessage) -> bool:
@@ -128,6 +131,8 @@ class OwnerCommands:
     ) -> Reply | None:
         """Only to a message that we have sent through this channel, and only when that was about one session."""
         found = await asyncio.to_thread(self._outbox.find_sent, row.name, reply_to)
+        if len(found) == 1 and found[0].approval is not None and not is_approval(found[0].approval):
+            return await self._answer_workflow(row, found[0], received.message.text)
         sessions = {one.session for one in found if one.session is not None}
         if len(sessions) != 1:
             why = "is about several sessions" if sessions else "is about no session that I know"
@@ -144,7 +149,10 @@ class OwnerCommands:
         """The same message never makes a second turn: its key is that of the message."""
         message = received.message
         if not self._section.prompts:
-            return Reply("Messages are not taken as prompts here: channels.prompts in freehold.toml is false.")
+            return Reply(
+                "Messages are not taken as prompts here: channels.prompts in freehold.toml is false. A new message still"
+                " begins the routines that you have set to it."
+            )
         if runs_command(message.text):
             return Reply("A shell command is not taken through a channel. Use the page.")
         target = received.session or session
@@ -177,6 +185,9 @@ class OwnerCommands:
             found = sent[0] if len(sent) == 1 else None
         if found is None or found.approval is None:
             return Reply("Reply /allow or /deny to the request, or give its number. Only once: always needs the page.")
+        if not is_approval(found.approval):
+            how = "Reply to it with your answer." if found.answerable else "Answer it in the page."
+            return Reply(f"This takes no /allow or /deny. {how}")
         return await self._answer(row, found, allow, None)
 
     async def _answer_question(self, row: ChannelRow, found: StoredMessage, text: str) -> Reply:
@@ -184,9 +195,15 @@ class OwnerCommands:
         asked = await asyncio.to_thread(self._sessions.dependencies.approvals.store.get, found.approval)
         if not asked.is_question:
             return Reply("Reply /allow or /deny to this request.", found.session)
+        if not (asked.data["details"]["options"] or asked.data["details"]["free_text"]):
+            # A text would count as yes, also a "no".
+            return Reply("Reply /allow for yes or /deny for no.", found.session)
         if runs_command(text):
             return Reply("A shell command is not taken through a channel. Use the page.")
-        return await self._answer(row, found, True, text.strip()[:2000])
+        if len(text.strip()) > MAX_ANSWER:
+            words = f"Your answer has more than {MAX_ANSWER} characters and was not taken. Send a shorter one."
+            return Reply(words, found.session)
+        return await self._answer(row, found, True, text.strip())
 
     async def _answer(self, row: ChannelRow, found: StoredMessage, allow: bool, note: str | None) -> Reply:
         """`once` or no. The digest makes sure that it is for the call that the owner has seen."""
@@ -200,21 +217,61 @@ class OwnerCommands:
         words = "Allowed once." if done.answer == "once" else "Denied."
         return Reply("Answered." if done.is_question and allow else words, found.session)
 
+    # Questions of workflows
+
+    async def _answer_workflow(self, row: ChannelRow, found: StoredMessage, text: str) -> Reply:
+        """Only the question that was shown: the same one, with the same words, that still waits."""
+        number = read_number(found.approval or "")
+        if number is None:
+            return Reply("A network request is not answered here. Answer it in the page.")
+        if not self._section.approvals:
+            words = "Questions are not answered here: channels.approvals in freehold.toml is false."
+            return Reply(f"{words} Answer it in the page.")
+        if not found.answerable:
+            return Reply("This channel has not shown all of that question. Answer it in the page.")
+        said = text.strip()
+        if len(said) > MAX_ANSWER:
+            return Reply(f"Your answer has more than {MAX_ANSWER} characters and was not taken. Send a shorter one.")
+        if runs_command(text):
+            return Reply("A shell command is not taken through a channel. Use the page.")
+        questions = self._services.owner_questions.service
+        if questions is None:
+            return Reply("Workflows are not ready yet. Send your answer again.")
+        waiting = [one for one in await questions.list_waiting() if (one.number, one.digest) == (number, found.digest)]
+        if not waiting:
+            return Reply("That question was answered already, or is not asked any more.")
+        answer = choose(said, waiting[0].choices) if waiting[0].choices else said
+        if not answer:
+            return Reply(f"Your reply is no answer to that question. {explain_answer(waiting[0].choices)}")
+        await questions.answer(waiting[0], answer, who=row.who)
+        return Reply(f"Answered: {show_title(answer, self._mask)}")
+
     # The computer
 
     async def _status(self) -> Reply:
         rows = await self._sessions.search(limit=50)
-        return Reply(await asyncio.to_thread(self._word_status, rows))
+        lines = await asyncio.to_thread(self._list_status, rows)
+        return Reply("\n".join([*lines, *await self._list_questions()]))
 
-    def _word_status(self, rows: list[SessionRow]) -> str:
+    async def _list_questions(self) -> list[str]:
+        """How many workflows ask, and how many network requests wait."""
+        requests = len(await asyncio.to_thread(list_network_requests, self._services.timeline))
+        lines = [_count(requests, "network request")] if requests else []
+        questions = self._services.owner_questions.service
+        try:
+            asked = 0 if questions is None else len(await questions.list_waiting())
+        except FreeholdError as error:
+            return [*lines, f"Whether a workflow asks something is not known: {error.message}"]
+        return [*lines, _count(asked, "question of workflows", "questions of workflows")] if asked else lines
+
+    def _list_status(self, rows: list[SessionRow]) -> list[str]:
         lines = []
         if self._services.models.stopped is not None:
             lines.append("The kill switch is on: no agent works.")
         for state, words in (("working", "Works"), ("queued", "Waits to start"), ("needs_you", "Needs you")):
             lines += [f"{words}: {show_title(one.title, self._mask)}" for one in rows if one.status == state][:10]
         pending = len(self._sessions.dependencies.approvals.store.list_pending())
-        lines.append(f"{pending} request{'' if pending == 1 else 's'} wait{'s' if pending == 1 else ''} for you.")
-        return "\n".join(lines)
+        return [*lines, _count(pending, "request")]
 
     async def _take_back(self, row: ChannelRow, received: ReceivedMessage, rest: str) -> Reply:
         """First shows what it would do. `/undo yes` does that, and nothing else than what was shown."""
@@ -242,3 +299,7 @@ class OwnerCommands:
         steps = [f"{one.word} {make_visible(one.path, lines=False)}" for one in plan.steps[:MAX_SHOWN_STEPS]]
         more = [f"and {plan.total - len(steps)} more"] if plan.total > len(steps) else []
         return f"{plan.summary}\n{quote(show_words(chr(10).join([*steps, *more]), self._mask))}"
+
+
+def _count(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one} waits for you." if count == 1 else f"{count} {many or one + 's'} wait for you."

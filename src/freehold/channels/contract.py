@@ -73,11 +73,15 @@ class IncomingMessage:
 
 @dataclass(frozen=True)
 class IncomingBatch:
-    """`ignored` counts what was no message of a person to us: groups, bots, invitations, edits."""
+    """`ignored` counts what was no message of a person to us: groups, bots, invitations, edits.
+
+    `is_cut`: there were more messages, which the server does not tell.
+    """
 
     messages: tuple[IncomingMessage, ...]
     cursor: str
     ignored: int = 0
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)

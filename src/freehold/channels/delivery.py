@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from freehold.channels.contract import ChannelAway, ChannelRefused, OutgoingMessage, OwnerChannel
-from freehold.channels.outbox import Outbox, StoredMessage
+from freehold.channels.outbox import REPLY, Outbox, StoredMessage
+from freehold.channels.quiet_hours import find_due
 from freehold.channels.store import ChannelRow, ChannelStore
 from freehold.channels.words import FRAME, cut, measure
 from freehold.gateway.rate_limit import RateLimit
@@ -53,15 +54,23 @@ class ChannelDelivery:
         """Until cancelled. Raises FreeholdError when the outbox cannot be written."""
         while True:
             self._wake.clear()
-            group, due = await asyncio.to_thread(self._outbox.take, self._row.name, self._is_stale)
+            group, due = await asyncio.to_thread(self._take)
             if group:
                 await self._send(group)
             elif due is None or due > self._clock():
                 pause = MAX_PAUSE if due is None else min(MAX_PAUSE, due - self._clock())
                 await _wait(self._wake, max(pause, 0.01))
 
+    def _take(self) -> tuple[list[StoredMessage], float | None]:
+        return self._outbox.take(self._row.name, self._is_stale, self._find_quiet_end())
+
+    def _find_quiet_end(self) -> float:
+        """When the quiet hours end that are now; now, when there are none. Blocks."""
+        now, row = self._clock(), self._store.find(self._row.name)
+        return now if row is None else find_due(row.preferences, now, 0.0)
+
     async def _send(self, group: list[StoredMessage]) -> None:
-        """Returns when the server has them, or does not take them."""
+        """Returns when the server has them or does not take them, or when they are not to be sent as they are any more."""
         assert self._row.owner is not None
         delay = MIN_DELAY
         message = merge(group, self._channel.max_text)
@@ -87,12 +96,20 @@ class ChannelDelivery:
                 return
             self._retry_now.clear()
             await _wait(self._retry_now, wait * random.uniform(0.75, 1.0))  # noqa: S311 - not a secret
+            if await asyncio.to_thread(self._is_outdated, group):
+                return
+
+    def _is_outdated(self, group: list[StoredMessage]) -> bool:
+        """Whether the owner has answered or read some of it meanwhile, or quiet hours have begun. Blocks."""
+        if any(self._outbox.is_over(one, self._is_stale) for one in group):
+            return True
+        return group[0].tell != REPLY and self._find_quiet_end() > self._clock()
 
 
 def merge(group: list[StoredMessage], limit: int) -> OutgoingMessage:
     """Several pieces of news are one message. Each has its link, and the same room for words."""
     first = group[0]
-    key = f"{first.id}-{first.key}"
+    key = first.sending_key
     if len(group) == 1:
         return OutgoingMessage(key, first.subject, first.text, first.link, first.reply_to)
     base = "/".join(first.link.split("/", 3)[:3])

@@ -18,8 +18,8 @@ def make_probe(services: Services) -> Probe:
         rows = await asyncio.to_thread(_list, store)
         if not rows:
             return ProbeResult("off")
-        away = [f"{row.name}: {row.error}" for row in rows if row.state == "away"]
-        return ProbeResult("degraded", "; ".join(away)) if away else None
+        problems = [f"{row.name}: {row.problem}" for row in rows if row.problem is not None]
+        return ProbeResult("degraded", "; ".join(problems)) if problems else None
 
     return probe
 

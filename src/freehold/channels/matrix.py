@@ -31,6 +31,8 @@ from freehold.errors import FreeholdError
 POLL = 25.0
 MAX_REPLY = 8 * 1024 * 1024
 MAX_EVENTS = 50
+"""Of one room at once. Of more, the homeserver tells the last."""
+MAX_MESSAGES = 200
 _USER = re.compile(r"@[^\s:]{1,200}:[A-Za-z0-9.:\[\]-]{1,200}", re.ASCII)
 _ROOM = re.compile(r"![^\s/?#]{1,250}", re.ASCII)
 _EVENT = re.compile(r"\$[\x21-\x7e]{1,299}", re.ASCII)
@@ -132,9 +134,14 @@ class MatrixChannel:
         if self._user is None:
             await self.check()
         messages, ignored = list[IncomingMessage](), len(_object(rooms.get("invite")))
+        is_cut = False
         for room, content in _object(rooms.get("join")).items():
-            events = _object(_object(content).get("timeline")).get("events")
-            for event in events if isinstance(events, list) else []:
+            timeline = _object(_object(content).get("timeline"))
+            events = timeline.get("events")
+            events = events if isinstance(events, list) else []
+            # The end of a room that was just made counts as cut too.
+            is_cut = is_cut or (timeline.get("limited") is True and len(events) >= MAX_EVENTS)
+            for event in events:
                 if _object(event).get("sender") == self._user:
                     continue
                 message = _read_event(room, event)
@@ -142,7 +149,8 @@ class MatrixChannel:
                     ignored += 1
                 else:
                     messages.append(message)
-        return IncomingBatch(tuple(messages[:200]), following, ignored + max(0, len(messages) - 200))
+        ignored += max(0, len(messages) - MAX_MESSAGES)
+        return IncomingBatch(tuple(messages[:MAX_MESSAGES]), following, ignored, is_cut)
 
     async def fetch(self, attachment: IncomingAttachment, max_bytes: int) -> bytes:
         media = _MEDIA.fullmatch(attachment.id)

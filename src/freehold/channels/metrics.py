@@ -22,7 +22,7 @@ def add_channel_metrics(metrics: MetricsRegistry, services: Services) -> Callabl
         except sqlite3.OperationalError:  # the tables are not made yet
             return [], 0, 0
         unsent = sum(outbox.count_waiting(row.name) for row in rows)
-        return [row.state for row in rows], unsent, sum(row.strangers for row in rows)
+        return ["ok" if row.problem is None else "away" for row in rows], unsent, sum(row.strangers for row in rows)
 
     async def refresh() -> None:
         found, unsent, unknown = await asyncio.to_thread(count)

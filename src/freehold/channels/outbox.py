@@ -5,10 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from freehold.channels.store import read_words
 from freehold.timeline import Timeline, Transaction
 
 MAX_WAITING = 500
 """Messages that wait for one channel. The oldest make place, and are counted."""
+MAX_PER_SESSION = 50
+"""Of these, from one session: an agent that asks again and again must not push out what others have to tell."""
 MAX_AGE = 86_400.0
 """Seconds after which a message that could not be sent is of no use any more."""
 MAX_KEPT = 1_000
@@ -18,13 +21,17 @@ REPLY = "reply"
 """What a message is that answers the owner: it is sent at once and alone."""
 _MESSAGE = (
     "SELECT id, channel, key, tell, session, approval, digest, answerable, subject, text, link, reply_to, at, due, state,"
-    " part_of, remote FROM channels_message"
+    " part_of, remote, (SELECT head.key FROM channels_message head WHERE head.id = channels_message.part_of)"
+    " FROM channels_message"
 )
 
 
 @dataclass(frozen=True)
 class DraftMessage:
-    """A message before it is stored. `key` makes it unique in its channel."""
+    """A message before it is stored. `key` makes it unique in its channel.
+
+    `approval` is what it asks: the id of an approval, or what `questions.py` has in its place. `digest` is over its words.
+    """
 
     key: str
     tell: str
@@ -60,6 +67,13 @@ class StoredMessage:
     state: str
     part_of: int | None
     remote: str | None
+    head: str | None
+    """The key of that first message."""
+
+    @property
+    def sending_key(self) -> str:
+        """By which the channel recognises a repetition. It stays when the first message is not sent any more."""
+        return f"{self.id}-{self.key}" if self.part_of is None else f"{self.part_of}-{self.head or self.key}"
 
     @property
     def can_merge(self) -> bool:
@@ -76,25 +90,32 @@ class Outbox:
         with self._timeline.transaction() as tx:
             return add_message(tx, channel, draft, self._clock())
 
-    def take(self, channel: str, is_stale: Callable[[StoredMessage], bool]) -> tuple[list[StoredMessage], float | None]:
+    def take(
+        self, channel: str, is_stale: Callable[[StoredMessage], bool], quiet_until: float = 0.0
+    ) -> tuple[list[StoredMessage], float | None]:
         """The messages that are sent next, as one, and otherwise when the next one is due.
 
-        What was taken and not finished is taken again first, in the same group, so that its key stays the same.
+        What was taken and not finished is taken again first, in the same group and with the same key, without what is of
+        no use any more. Until `quiet_until` only answers to the owner are taken: the others may have waited for a server
+        or a restart.
         """
         now = self._clock()
-        begun = self._find("channel = ? AND state = 'sending' ORDER BY id", (channel,))
+        held = f" AND (tell = '{REPLY}' OR reply_to IS NOT NULL)" if quiet_until > now else ""
+        begun = self._find(f"channel = ? AND state = 'sending'{held} ORDER BY id", (channel,))
         if begun:
-            first = begun[0]
-            return [one for one in begun if (one.part_of or one.id) == first.id], None
-        due = self._find("channel = ? AND state = 'waiting' AND due <= ? ORDER BY id LIMIT 200", (channel, now))
-        stale = [one for one in due if now - one.due > MAX_AGE or is_stale(one)]
+            first = begun[0].part_of or begun[0].id
+            group = [one for one in begun if (one.part_of or one.id) == first]
+            kept = [one for one in group if not self.is_over(one, is_stale)]
+            self._skip([one for one in group if one not in kept])
+            return kept, now
+        due = self._find(f"channel = ? AND state = 'waiting' AND due <= ?{held} ORDER BY id LIMIT 200", (channel, now))
+        stale = [one for one in due if self.is_over(one, is_stale)]
         fresh = [one for one in due if one not in stale]
         group = fresh[:1]
         if group and group[0].can_merge:
             group = [one for one in fresh if one.can_merge][:MAX_MERGED]
+        self._skip(stale)
         with self._timeline.transaction() as tx:
-            for one in stale:
-                tx.execute("UPDATE channels_message SET state = 'skipped', text = '' WHERE id = ?", (one.id,))
             for one in group:
                 tx.execute(
                     "UPDATE channels_message SET state = 'sending', part_of = ? WHERE id = ?",
@@ -102,14 +123,27 @@ class Outbox:
                 )
         if group or stale:
             return group, now
-        rows = self._timeline.query(
-            "SELECT min(due) FROM channels_message WHERE channel = ? AND state = 'waiting'", (channel,)
-        )
-        return [], rows[0][0]
+        sql = f"SELECT min(due) FROM channels_message WHERE channel = ? AND state = 'waiting'{held}"  # noqa: S608
+        ((following,),) = self._timeline.query(sql, (channel,))
+        if not held:
+            return [], following
+        return [], quiet_until if following is None else min(following, quiet_until)
+
+    def is_over(self, message: StoredMessage, is_stale: Callable[[StoredMessage], bool]) -> bool:
+        """Whether it is of no use to send it any more."""
+        return self._clock() - message.due > MAX_AGE or is_stale(message)
+
+    def _skip(self, messages: list[StoredMessage]) -> None:
+        with self._timeline.transaction() as tx:
+            for one in messages:
+                tx.execute("UPDATE channels_message SET state = 'skipped', text = '' WHERE id = ?", (one.id,))
 
     def finish(self, group: list[StoredMessage], remote: str | None) -> None:
         """They were sent. What is needed to find the session of a reply stays for a while; the words go."""
         with self._timeline.transaction() as tx:
+            tx.execute(
+                "UPDATE channels_channel SET refusal = NULL WHERE name = ? AND refusal IS NOT NULL", (group[0].channel,)
+            )
             for one in group:
                 tx.execute(
                     "UPDATE channels_message SET state = 'sent', remote = ?, text = '' WHERE id = ?", (remote, one.id)
@@ -121,7 +155,8 @@ class Outbox:
             )
 
     def refuse(self, group: list[StoredMessage], error: str) -> None:
-        """The server does not take them: they are not tried again, and the owner finds it in the timeline."""
+        """The server does not take them: they are not tried again. The owner finds it in the timeline, and in the health
+        until it takes one."""
         with self._timeline.transaction() as tx:
             for one in group:
                 tx.execute(
@@ -129,6 +164,7 @@ class Outbox:
                     (error[:300], one.id),
                 )
             channel = group[0].channel
+            tx.execute("UPDATE channels_channel SET refusal = ? WHERE name = ?", (read_words(error), channel))
             tx.append("channels.message_refused", {"channel": channel, "count": len(group), "reason": error[:300]})
 
     def find_state(self, channel: str, key: str) -> tuple[str, str | None] | None:
@@ -180,14 +216,22 @@ def add_message(tx: Transaction, channel: str, draft: DraftMessage, now: float) 
     )
     if not made.rowcount:
         return None
-    dropped = tx.execute(
-        "DELETE FROM channels_message WHERE channel = ?1 AND state = 'waiting' AND id IN (SELECT id FROM channels_message"
-        " WHERE channel = ?1 AND state = 'waiting' ORDER BY id DESC LIMIT -1 OFFSET ?2)",
-        (channel, MAX_WAITING),
-    ).rowcount
+    dropped = _drop_oldest(tx, channel, MAX_WAITING)
+    if draft.session is not None and draft.tell != REPLY:
+        dropped += _drop_oldest(tx, channel, MAX_PER_SESSION, draft.session)
     if dropped:
         tx.execute("UPDATE channels_channel SET dropped = dropped + ? WHERE name = ?", (dropped, channel))
     return made.lastrowid
+
+
+def _drop_oldest(tx: Transaction, channel: str, kept: int, session: str | None = None) -> int:
+    """Of those that wait, or only those of one session. Returns how many there were."""
+    found = tx.execute(
+        "DELETE FROM channels_message WHERE id IN (SELECT id FROM channels_message WHERE channel = ?1 AND state = 'waiting'"
+        " AND (?3 IS NULL OR (session = ?3 AND tell <> ?4)) ORDER BY id DESC LIMIT -1 OFFSET ?2)",
+        (channel, kept, session, REPLY),
+    )
+    return found.rowcount
 
 
 def set_text(tx: Transaction, number: int, text: str, *, answerable: bool) -> None:

@@ -70,7 +70,10 @@ def find_due(preferences: ChannelPreferences, now: float, delay: float) -> float
     if not quiet:
         return due
     day = local.date() + timedelta(days=1 if at >= end else 0)
-    return max(due, datetime.combine(day, end, zone).timestamp())
+    ends = [datetime.combine(day, end, zone).replace(fold=fold).timestamp() for fold in (0, 1)]
+    # A time that comes twice ends them twice. One that is skipped ends them behind the gap.
+    real = [one for one in ends if one > due and datetime.fromtimestamp(one, zone).time() == end]
+    return min(real, default=max(due, ends[0]))
 
 
 def _wrong(message: str, hint: str) -> FreeholdError:

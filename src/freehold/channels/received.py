@@ -11,6 +11,8 @@ from freehold.timeline import Json, Timeline
 
 MAX_WAITING = 100
 """Messages of one channel that wait to be carried out. More are not taken."""
+MAX_MESSAGE_AGE = 3600.0
+"""Seconds. An older message is not carried out: it may have waited for a Freehold that was off, or was restored."""
 MAX_KEPT = 2_000
 """Ids of one channel by which a repetition is recognised."""
 
@@ -50,7 +52,10 @@ class ReceivedMessages:
                 ).rowcount
                 if made:
                     last += 1
-                    seen: dict[str, Json] = {"channel": channel, "message": message.id, "text": message.text[:2000]}
+                    taken = state == "new" and now - message.at <= MAX_MESSAGE_AGE
+                    seen: dict[str, Json] = {"channel": channel, "message": message.id, "taken": taken}
+                    seen["text"] = message.text[:2000]
+                    seen["reply"] = message.reply_to is not None
                     tx.append("channels.message_received", seen, who=f"channel:{channel}")
                     waiting += state == "new"
                     refused += state == "done"

@@ -98,6 +98,9 @@ class ChannelReception:
         if refused:
             words = f"{refused} of your messages were not carried out: they came too fast. Send them again."
             await self._handlers.tell(self._row.name, f"too-fast:{int(time.time() // 60)}", words)
+        if batch.is_cut and self._row.owner is not None:
+            words = "Some of your messages were not read, because many came at once. Send them again."
+            await self._handlers.tell(self._row.name, f"cut:{int(time.time() // 60)}", words)
         if allowed:
             self._handlers.stored()
         if is_paired:

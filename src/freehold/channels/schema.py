@@ -32,4 +32,6 @@ STEPS = (
     );
     CREATE TABLE channels_position (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), seq INTEGER NOT NULL);
     """,
+    # `refusal` is what the server said when it did not take a message, until it takes one.
+    "ALTER TABLE channels_channel ADD COLUMN refusal TEXT;",
 )

@@ -15,7 +15,7 @@ class ChannelsSection(Section):
     )
     approvals: bool = Field(
         default=False,
-        description="Whether a permission request may be answered `once` through a channel. `always` needs the page.",
+        description="Whether a permission request may be answered `once` through a channel, and a question of a workflow. `always` needs the page.",
     )
     inbox: str = Field(
         default="inbox",

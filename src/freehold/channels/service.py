@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
@@ -252,7 +253,14 @@ class ChannelService:
                 async with aclosing(self._context.services.timeline.follow(after, KINDS)) as events:
                     async for event in events:
                         rows = await asyncio.to_thread(self.store.list)
-                        await asyncio.to_thread(writer.write, event, rows)
+                        try:
+                            await asyncio.to_thread(writer.write, event, rows)
+                        except (FreeholdError, sqlite3.Error):
+                            raise  # it is told when it can be stored
+                        except Exception as error:
+                            # A bug in the words of one event must not silence all that come after it.
+                            log_unexpected(error, "an event cannot be told")
+                            await asyncio.to_thread(writer.skip, event)
                         for delivery in list(self._deliveries.values()):
                             delivery.wake()
             except FreeholdError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from freehold.agents.visible_text import make_visible
 from freehold.channels.contract import ChannelKind, OwnerAddress
 from freehold.channels.quiet_hours import ChannelPreferences, read_preferences
 from freehold.channels.schema import STEPS
@@ -19,13 +20,16 @@ MAX_ERROR = 300
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 _CHANNEL = (
     "SELECT name, kind, settings, preferences, sender, chat, added, paired, cursor, state, since, error, strangers,"
-    " dropped FROM channels_channel"
+    " dropped, refusal FROM channels_channel"
 )
 
 
 @dataclass(frozen=True)
 class ChannelRow:
-    """One channel. `owner` is None until it is paired. `strangers` counts messages of anybody else."""
+    """One channel. `owner` is None until it is paired. `strangers` counts messages of anybody else.
+
+    `refusal` is why its server did not take a message, when it has taken none since.
+    """
 
     name: str
     kind: ChannelKind
@@ -40,6 +44,14 @@ class ChannelRow:
     error: str | None
     strangers: int
     dropped: int
+    refusal: str | None
+
+    @property
+    def problem(self) -> str | None:
+        """Why the owner is not reached by it now."""
+        if self.state == "away":
+            return self.error or "it cannot be used"
+        return None if self.refusal is None else f"a message was refused: {self.refusal}"
 
     @property
     def who(self) -> str:
@@ -123,7 +135,7 @@ class ChannelStore:
     def set_state(self, name: str, state: ChannelState, error: str | None) -> None:
         """The timeline has one event when a channel is lost, and one when it is back."""
         with self.timeline.transaction() as tx:
-            words = None if error is None else error[:MAX_ERROR]
+            words = None if error is None else read_words(error)
             changed = tx.execute(
                 "UPDATE channels_channel SET state = ?, since = ?, error = ? WHERE name = ? AND state <> ?",
                 (state, self._clock(), words, name, state),
@@ -141,10 +153,15 @@ class ChannelStore:
         return int(rows[0][0]) if rows else None
 
 
+def read_words(error: str) -> str:
+    """Words of a server: the command line shows them, and must not be steered by them."""
+    return make_visible(error, lines=False)[:MAX_ERROR]
+
+
 def set_owner(tx: Transaction, name: str, owner: OwnerAddress, now: float, *, who: str) -> None:
     """The channel is paired. When no other one is, what happens from now on is told, and nothing from before."""
     tx.execute(
-        "UPDATE channels_channel SET sender = ?, chat = ?, paired = ? WHERE name = ?",
+        "UPDATE channels_channel SET sender = ?, chat = ?, paired = ?, refusal = NULL WHERE name = ?",
         (owner.sender, owner.chat, now, name),
     )
     tx.execute("DELETE FROM channels_code WHERE channel = ?", (name,))
@@ -169,9 +186,7 @@ def check_channel_name(name: str) -> None:
 
 
 def _channel(row: tuple[Any, ...]) -> ChannelRow:
-    name, kind, settings, preferences, sender, chat, added, paired, cursor, state, since, error, strangers, dropped = (
-        row
-    )
+    name, kind, settings, preferences, sender, chat, added, paired, cursor, state, since, error, strangers, *rest = row
     return ChannelRow(
         name,
         cast("ChannelKind", kind),
@@ -185,5 +200,5 @@ def _channel(row: tuple[Any, ...]) -> ChannelRow:
         since,
         error,
         strangers,
-        dropped,
+        *rest,
     )

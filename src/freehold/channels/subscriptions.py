@@ -1,6 +1,6 @@
 """The browsers that get push messages, and the key with which we sign for their push services. Every method blocks."""
 
-import ipaddress
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from freehold.channels.kinds import is_here
 from freehold.channels.store import ChannelStore, secret_name, set_owner
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
+from freehold.manifest.addresses import is_private, parse_ip, split_url
 from freehold.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 WEB_PUSH = "webpush"
 """The name of the one channel of this kind."""
 MAX_SUBSCRIPTIONS = 20
+
+
+_NUMBER = re.compile(r".*\.(?:[0-9]+|0x[0-9a-f]*)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class PushSubscriptions:
                 " ON CONFLICT (endpoint) DO UPDATE SET p256dh = excluded.p256dh, auth = excluded.auth",
                 (secrets.token_hex(8), endpoint, p256dh, auth, label, now),
             )
+            tx.execute("UPDATE channels_channel SET refusal = NULL WHERE name = ?", (WEB_PUSH,))
             ((paired,),) = tx.execute("SELECT paired FROM channels_channel WHERE name = ?", (WEB_PUSH,)).fetchall()
             if paired is None:
                 set_owner(tx, WEB_PUSH, OwnerAddress("browsers", "browsers"), now, who=who)
@@ -110,17 +115,13 @@ class PushSubscriptions:
 
 def check_endpoint(endpoint: str) -> None:
     """A push service on the internet. Raises `channels.bad-address`: it must lead to no other place of this network."""
-    parts = urlsplit(endpoint)
-    host = parts.hostname or ""
-    try:
-        private = not ipaddress.ip_address(host).is_global
-    except ValueError:
-        private = "." not in host
-    if is_here(host) and parts.scheme == "http":
+    parts = split_url(endpoint)
+    host = (parts.hostname or "").rstrip(".") if parts is not None else ""
+    # A name whose last part is a number is an address to the resolver: 127.1 is this machine.
+    private = is_private(host) or (parse_ip(host) is None and ("." not in host or _NUMBER.fullmatch(host) is not None))
+    if parts is not None and is_here(host) and parts.scheme == "http":
         private = False  # a push service on this machine
-    elif parts.scheme != "https":
-        private = True
-    if private or parts.username is not None or not host:
+    if parts is None or private or parts.username is not None or (parts.scheme != "https" and not is_here(host)):
         raise FreeholdError(
             "channels.bad-address",
             "This is not an address of a push service",

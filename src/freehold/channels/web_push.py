@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import socket
 from hashlib import sha256
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from freehold.channels.contract import (
     ChannelAway,
@@ -16,13 +18,17 @@ from freehold.channels.contract import (
     PairingOffer,
 )
 from freehold.channels.http_calls import HttpCaller
-from freehold.channels.kinds import max_text
+from freehold.channels.kinds import is_here, max_text
 from freehold.channels.push_encryption import MAX_CONTENT, encode_url, encrypt, sign_for
 from freehold.channels.subscriptions import PushSubscription, PushSubscriptions
 from freehold.errors import FreeholdError
+from freehold.manifest.addresses import is_private
 
 TTL = 86_400
 MAX_REPLY = 64 * 1024
+RETRY_DELAYS = (1.0, 5.0)
+"""Seconds before a browser that cannot be reached is tried again, when another one has the message already. Not longer: the
+next message for that one must not wait."""
 _GONE = frozenset({404, 410})
 
 
@@ -49,7 +55,8 @@ class WebPushChannel:
         )
 
     async def send(self, message: OutgoingMessage, owner: OwnerAddress) -> str | None:
-        """To all browsers. It counts as sent when one has it; a browser that is gone is forgotten."""
+        """To all browsers. It counts as sent when one has it, and the others were tried again; one that is gone is
+        forgotten."""
         found = await asyncio.to_thread(self._subscriptions.list)
         if not found:
             raise ChannelRefused("no browser gets messages")
@@ -61,10 +68,16 @@ class WebPushChannel:
         while len(data) > MAX_CONTENT:
             content["body"] = content["body"][: len(content["body"]) // 2] + "…"
             data = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
-        outcomes = await asyncio.gather(*(self._push(one, data, tag, key) for one in found), return_exceptions=True)
-        if any(outcome is None for outcome in outcomes):
+        outcomes = await self._push_all(found, data, tag, key)
+        if any(outcome is None for outcome in outcomes.values()):
+            for delay in RETRY_DELAYS:
+                away = [one for one in found if isinstance(outcomes[one], ChannelAway)]
+                if not away:
+                    break
+                await asyncio.sleep(delay)
+                outcomes |= await self._push_all(away, data, tag, key)
             return tag
-        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        failures = [outcome for outcome in outcomes.values() if outcome is not None]
         # One that may have it later is a reason to try again.
         raise next((one for one in failures if isinstance(one, ChannelAway)), failures[0])
 
@@ -76,6 +89,13 @@ class WebPushChannel:
 
     async def close(self) -> None:
         await self._http.close()
+
+    async def _push_all(
+        self, found: list[PushSubscription], data: bytes, tag: str, key: object
+    ) -> dict[PushSubscription, BaseException | None]:
+        """Why each of them has not got it."""
+        outcomes = await asyncio.gather(*(self._push(one, data, tag, key) for one in found), return_exceptions=True)
+        return dict(zip(found, outcomes, strict=True))
 
     async def _push(self, to: PushSubscription, data: bytes, tag: str, key: object) -> None:
         from freehold.channels.push_encryption import Key
@@ -90,6 +110,7 @@ class WebPushChannel:
             # A push that waits is replaced by one with the same topic: a repetition is shown once.
             "topic": tag,
         }
+        await _require_public(to.endpoint)
         status, _ = await self._http.request(
             "POST", to.endpoint, headers=headers, content=encrypt(data, to.read_keys())
         )
@@ -100,3 +121,18 @@ class WebPushChannel:
             raise ChannelRefused(f"the push service answers {status}")
         if not 200 <= status < 300:
             raise ChannelAway(f"the push service answers {status}")
+
+
+async def _require_public(endpoint: str) -> None:
+    """A name says nothing about the address behind it. Raises ChannelRefused, or ChannelAway when it has none."""
+    parts = urlsplit(endpoint)
+    host = parts.hostname or ""
+    if is_here(host):
+        return  # it was checked when it was added
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise ChannelAway("the push service has no address") from None
+    if any(is_private(str(address[0]).partition("%")[0]) for *_, address in found):
+        raise ChannelRefused("the name of a push service leads into this network")
