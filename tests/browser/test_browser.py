@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
@@ -20,6 +20,7 @@ from freehold.browser.browsers import Browsers, name_computer
 from freehold.browser.exception import MAX_BROWSERS
 from freehold.browser.own_servers import OwnServers
 from freehold.browser.page import KEYS as PAGE_KEYS
+from freehold.browser.page import NO_SITE, find_site
 from freehold.browser.section import BrowserSection
 from freehold.browser.tools import KEYS, make_browser_tools
 from freehold.computer import Computer, Limits
@@ -206,6 +207,71 @@ async def test_the_owner_is_asked_for_a_site_and_a_no_opens_nothing(setting: Set
     with pytest.raises(FreeholdError, match="said no"):
         await setting.call("browser_type", "s1", owner, element=1, text="my words")
     assert "my words" in str(owner.asked[-1].parts)
+
+
+async def test_a_site_to_which_a_page_leads_is_not_seen_without_the_owner(setting: Setting) -> None:
+    """The attack: a server of the agent, for which nobody is asked, leads the browser to a site that the owner refuses."""
+    await setting.serve("s1", 5304)
+    lead = f"<title>Lead</title><script>setTimeout(() => location = '{setting.url}/about', 100)</script>"
+    assert (await setting.main.run("cat > /tmp/lead.html", stdin=lead, apart="s1")).ok
+    owner = Owner("reject")
+    seen = ""
+
+    async def is_refused() -> bool:
+        nonlocal seen
+        try:
+            seen += (await setting.call("browser_read", owner=owner)).text
+        except FreeholdError as error:
+            return "said no" in error.message
+        return False
+
+    with suppress(FreeholdError):  # it may lead there at once
+        seen += (await setting.call("browser_open", owner=owner, url="http://localhost:5304/lead.html")).text
+    await until(is_refused)
+    for act in ("browser_screenshot", "browser_read"):
+        with pytest.raises(FreeholdError, match="said no"):
+            await setting.call(act, owner=owner)
+    assert "We sell nothing" not in seen
+    assert {one.subjects for one in owner.asked} == {(f"browser:{setting.url}",)}
+    owner = Owner()
+    assert "We sell nothing" in (await setting.call("browser_read", owner=owner)).text
+    await setting.call("browser_screenshot", owner=owner)
+    assert len(owner.asked) == 1
+
+
+async def test_nothing_is_done_on_a_site_to_which_a_page_leads_while_the_owner_is_asked(setting: Setting) -> None:
+    await setting.serve("s1", 5305)
+    await setting.call("browser_open", url=f"{setting.url}/")
+
+    class LedAway(Owner):
+        def caller(self, session: str) -> ToolCaller:
+            async def ask(request: PermissionRequest) -> PermissionAnswer:
+                async with setting.browsers.use(session) as chromium:
+                    await chromium.page.open("http://localhost:5305/")
+                    await chromium.page.read()
+                return PermissionAnswer("once", None)
+
+            return ToolCaller(session, ask)
+
+    for name, given in (("press", {"key": "Enter"}), ("click", {"element": 1}), ("type", {"element": 1, "text": "x"})):
+        await setting.call("browser_open", url=f"{setting.url}/")
+        with pytest.raises(FreeholdError, match="led to another site"):
+            await setting.call(f"browser_{name}", owner=LedAway(), **given)
+
+
+@pytest.mark.parametrize(
+    ("url", "site"),
+    [
+        ("https://a.example/x?y#z", "https://a.example"),
+        ("https://A.example:443/", "https://a.example"),
+        ("http://a.example:443/", "http://a.example:443"),
+        ("https://a.example@b.example/", "https://b.example"),
+        ("chrome-error://chromewebdata/", NO_SITE),
+        ("http://a.example:x/", NO_SITE),
+    ],
+)
+async def test_a_site_is_the_origin_of_its_address(url: str, site: str) -> None:
+    assert find_site(url) == site
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,9 @@ from typing import Any
 
 from tests.git.git_server import GitServer, make_handler
 
+MOVED = "/npm/moved"
+NPM_PACKAGES = ("secret-sauce", "@me/notes")
+
 
 class TlsServer(ThreadingHTTPServer):
     """Ends TLS as it should: a body without a length is known to be whole only then."""
@@ -32,13 +35,26 @@ def serve_tls(handler: type[BaseHTTPRequestHandler], context: ssl.SSLContext) ->
     """Yields the port."""
     with TlsServer(("127.0.0.1", 0), handler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
+        with serving(server):
             yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
+
+
+@contextmanager
+def serve_plain(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """The same without TLS."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, serving(server):
+        yield server.server_address[1]
+
+
+@contextmanager
+def serving(server: ThreadingHTTPServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
 
 
 @contextmanager
@@ -54,6 +70,8 @@ class PackageServer:
 
     token: str
     host: str
+    elsewhere: str = "other.test"
+    """To which requests of `/npm/moved` are led away."""
     port: int = 0
     seen: list[tuple[str, str, str]] = field(default_factory=list)
     """The method, path and `Authorization` of each request."""
@@ -69,17 +87,12 @@ class PackageServer:
         address = f"https://{self.host}:{self.port}"
         if path == "/api/v3/user":
             return "application/json", b'{"login": "queequeg"}'
-        if path == "/npm/secret-sauce":
-            sauce = npm_package()
-            dist = {
-                "tarball": f"{address}/npm/secret-sauce/-/secret-sauce-1.0.0.tgz",
-                "integrity": f"sha512-{base64.b64encode(hashlib.sha512(sauce).digest()).decode()}",
-            }
-            version = {"name": "secret-sauce", "version": "1.0.0", "dist": dist}
-            package = {"name": "secret-sauce", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-            return "application/json", json.dumps(package).encode()
-        if path == "/npm/secret-sauce/-/secret-sauce-1.0.0.tgz":
-            return "application/octet-stream", npm_package()
+        for name in NPM_PACKAGES:
+            tarball = f"/npm/{name}/-/{name.rpartition('/')[2]}-1.0.0.tgz"
+            if path == f"/npm/{name.replace('/', '%2f')}":
+                return "application/json", describe_npm_package(name, f"{address}{tarball}")
+            if path == tarball:
+                return "application/octet-stream", npm_package(name)
         if path == "/simple/secret-spice/":
             link = f"{address}/files/secret_spice-1.0-py3-none-any.whl"
             return "text/html", f'<a href="{link}">secret_spice-1.0-py3-none-any.whl</a>'.encode()
@@ -96,6 +109,9 @@ def make_package_handler(server: PackageServer) -> type[BaseHTTPRequestHandler]:
             server.seen.append((self.command, path, given))
             if not server.is_known(path, given):
                 self.answer(401, "text/plain", b"who are you?")
+            elif path.startswith(MOVED):
+                address = f"https://{server.elsewhere}:{server.port}/stolen{self.path.removeprefix(MOVED)}"
+                self.answer(302, "text/plain", b"", address)
             elif self.command == "PUT":
                 server.published.append(body)
                 self.answer(201, "application/json", b"{}")
@@ -106,8 +122,10 @@ def make_package_handler(server: PackageServer) -> type[BaseHTTPRequestHandler]:
                 found = server.find(path)
                 self.answer(200, *found) if found else self.answer(404, "text/plain", b"nothing")
 
-        def answer(self, status: int, kind: str, body: bytes) -> None:
+        def answer(self, status: int, kind: str, body: bytes, location: str | None = None) -> None:
             self.send_response(status)
+            if location is not None:
+                self.send_header("location", location)
             if status == 401:
                 self.send_header("www-authenticate", "Basic")
             self.send_header("content-type", kind)
@@ -123,10 +141,16 @@ def make_package_handler(server: PackageServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def npm_package() -> bytes:
+def describe_npm_package(name: str, tarball: str) -> bytes:
+    digest = base64.b64encode(hashlib.sha512(npm_package(name)).digest()).decode()
+    version = {"name": name, "version": "1.0.0", "dist": {"tarball": tarball, "integrity": f"sha512-{digest}"}}
+    return json.dumps({"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}).encode()
+
+
+def npm_package(name: str) -> bytes:
     made = io.BytesIO()
     files = {
-        "package/package.json": b'{"name": "secret-sauce", "version": "1.0.0", "main": "index.js"}',
+        "package/package.json": json.dumps({"name": name, "version": "1.0.0", "main": "index.js"}).encode(),
         "package/index.js": b"module.exports = 'sauce';\n",
     }
     with tarfile.open(fileobj=made, mode="w:gz") as archive:

@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tests.credentials.private_servers import PackageServer, make_package_handler, run_tls_git_server, serve_tls
+from tests.credentials.private_servers import (
+    MOVED,
+    PackageServer,
+    make_package_handler,
+    run_tls_git_server,
+    serve_tls,
+)
 from tests.egress.proxy_harness import FakeResolver, make_authority, pretend_public
 from tests.git.git_server import PASSWORD, USER, GitServer
 from tests.git.test_repository import COMMIT
@@ -170,6 +176,24 @@ async def test_npm_installs_from_a_private_registry_and_a_publish_is_asked_for(s
     assert len(sealed.packages.published) == 1
 
 
+async def test_npm_installs_and_publishes_packages_with_a_scope(sealed: Sealed) -> None:
+    """npm asks for them with an escaped slash."""
+    npm = "node /opt/node/lib/node_modules/npm/bin/npm-cli.js"
+    quiet = "--no-audit --no-fund --no-update-notifier --fetch-retries 0"
+    sealed.packages.seen.clear()
+    await sealed.check(f"mkdir -p scoped && cd scoped && echo '{{}}' > package.json && {npm} install {quiet} @me/notes")
+    assert (await sealed.check("cd scoped && node -p \"require('@me/notes')\"")).strip() == "sauce"
+    assert ("GET", "/npm/@me%2fnotes", f"Bearer {TOKEN}") in sealed.packages.seen
+    sealed.asked.clear()
+    published = len(sealed.packages.published)
+    await sealed.check(
+        f'mkdir -p mine && cd mine && echo \'{{"name": "@me/x", "version": "1.0.0"}}\' > package.json'
+        f" && {npm} publish {quiet}"
+    )
+    assert sealed.asked == ["npm PUT /npm/@me%2fx"]
+    assert len(sealed.packages.published) == published + 1
+
+
 async def test_pip_installs_from_a_private_index(sealed: Sealed) -> None:
     await sealed.check("python3 -m pip install -q --no-cache-dir --target /workspace/site secret-spice")
     found = await sealed.check("PYTHONPATH=/workspace/site python3 -c 'import secret_spice; print(secret_spice.taste)'")
@@ -254,3 +278,27 @@ async def test_an_agent_gets_no_secret_by_other_ways(sealed: Sealed) -> None:
         assert TOKEN not in output
     assert sealed.packages.seen, "at least one of them reached the server"
     assert not any(TOKEN in given for _method, _path, given in sealed.packages.seen)
+
+
+async def test_a_redirect_to_another_host_carries_nothing_whoever_follows_it(sealed: Sealed) -> None:
+    """By programs that are told to take their header along."""
+    port = sealed.packages.port
+    await sealed.egress.add_rule("allow", f"other.test:{port}")
+    url = f"https://packages.test:{port}{MOVED}"
+    header = '"Authorization: Bearer $NPM_TOKEN"'
+    carried: list[str] = []
+    for command in (
+        f"curl -sSk -L --location-trusted -H {header} {url}",
+        f'curl -sSk -L --location-trusted -H {header} "$FREEHOLD_CREDENTIAL_NPM_URL{MOVED}"',
+        f"GIT_SSL_NO_VERIFY=1 git -c http.extraHeader={header} ls-remote {url}",
+    ):
+        sealed.packages.seen.clear()
+        await sealed.run(command)
+        led, stolen = [
+            [given for _method, path, given in sealed.packages.seen if path.startswith(begin)]
+            for begin in (MOVED, "/stolen")
+        ]
+        assert led == [f"Bearer {TOKEN}"], command
+        assert stolen, f"it was followed: {command}"
+        carried += stolen
+    assert set(carried) == {"", f"Bearer {sealed.environment['NPM_TOKEN']}"}  # git takes nothing along

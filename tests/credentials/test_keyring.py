@@ -5,7 +5,7 @@ import base64
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -215,6 +215,36 @@ async def test_what_a_credential_does_not_cover_needs_a_rule_as_ever(tmp_path: P
         assert (await ring.relay("/mine")).endswith(b"hello")
 
 
+@pytest.mark.parametrize(
+    ("path", "is_covered"),
+    [
+        ("/npm/@me%2fnotes", True),
+        ("/npm/@me%2Fnotes", True),
+        ("/npm/@me%2fnotes?write=true", True),
+        ("/npm/@me/notes", True),
+        ("/npm/me%2fnotes", False),
+        ("/npm/@me%2f..", False),
+        ("/npm/@me%2f.hidden", False),
+        ("/npm/@..%2fnotes", False),
+        ("/npm/@me%2f", False),
+        ("/npm/@me%2fnotes%2fmore", False),
+        ("/npm/@me%2fnotes/more", False),
+        ("/npm/more/@me%2fnotes", False),
+        ("/npm/../@me%2fnotes", False),
+        ("/npm/@me%252fnotes", False),
+        ("/npm/@me%5cnotes", False),
+        ("/other/@me%2fnotes", False),
+        ("/npmx/@me%2fnotes", False),
+    ],
+)
+def test_npm_may_escape_the_slash_of_a_scope_and_no_other(path: str, is_covered: bool) -> None:
+    credential = HostCredential("npm", parse_host(HOST), "npm", paths=("/npm", "/other"), tools=frozenset({"npm"}))
+    assert credential.covers("GET", path) is is_covered
+    assert not replace(credential, methods=frozenset({"GET"})).covers("PUT", path)
+    if "%2" in path:
+        assert not replace(credential, tools=frozenset({"git"})).covers("GET", path)
+
+
 async def test_a_rule_that_denies_the_host_wins_over_the_credential(tmp_path: Path, authority: Authority) -> None:
     async with run_ring(tmp_path, authority, deny=(HOST,)) as ring:
         assert b"denies it" in await ring.relay("/mine")
@@ -407,7 +437,7 @@ async def test_an_unknown_secret_says_what_the_owner_can_do(tmp_path: Path, auth
 
 @pytest.mark.parametrize("answer", [True, False])
 async def test_a_push_waits_for_the_owner(tmp_path: Path, authority: Authority, answer: bool) -> None:
-    async with run_ring(tmp_path, authority, answer=answer) as ring:
+    async with run_ring(tmp_path, authority, answer=answer, tools=frozenset({"git"})) as ring:
         push = "/mine/x.git/git-receive-pack"
         body = "Content-Length: 0\r\n"
         found = await ring.relay(push, method="POST", more=body)
@@ -417,6 +447,18 @@ async def test_a_push_waits_for_the_owner(tmp_path: Path, authority: Authority, 
         fetch = "/mine/x.git/git-upload-pack"
         assert (await ring.relay(fetch, method="POST", more=body)).startswith(b"HTTP/1.1 200 ")
         assert len(ring.asked) == 1, "a fetch is not a change"
+        await ring.relay("/mine/x?all=1", method="DELETE")
+        assert ring.asked[1:] == [("one", "DELETE", "/mine/x?all=1")], "the owner sees what a query says"
+
+
+async def test_a_path_that_looks_like_a_fetch_of_git_is_asked_for_at_another_server(
+    tmp_path: Path, authority: Authority
+) -> None:
+    async with run_ring(tmp_path, authority, answer=False) as ring:
+        hidden = "/mine/deploy/git-upload-pack"
+        assert (await ring.relay(hidden, method="POST", more="Content-Length: 0\r\n")).startswith(b"HTTP/1.1 403 ")
+        assert ring.asked == [("one", "POST", hidden)]
+        assert ring.server.connected == 0
 
 
 @pytest.mark.parametrize(("writes", "asks", "sends"), [("allow", 0, True), ("deny", 0, False), ("ask", 1, True)])

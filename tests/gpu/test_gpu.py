@@ -19,6 +19,7 @@ from freehold.home import Home
 from freehold.keeper.artifacts import find_missing
 from freehold.keeper.computer_program import make_computer_spec
 from freehold.keeper.plan_reader import make_plan
+from freehold.keeper.shared_library import has_library
 from freehold.manifest import load_manifest
 from freehold.manifest.exceptions import list_in_force
 from freehold.manifest.loader import LoadedManifest
@@ -99,13 +100,46 @@ async def test_the_manifest_names_exactly_what_the_computer_gets(tmp_path: Path)
     assert make_plan(load(tmp_path, "")).devices == ()
 
 
+@pytest.mark.parametrize(
+    "place", ["usr/lib/x86_64-linux-gnu", "usr/lib64", "lib", "usr/local/nvidia/lib64", "opt/nvidia"]
+)
+async def test_the_library_of_the_driver_is_looked_for_where_programs_find_it(tmp_path: Path, place: str) -> None:
+    """In the folders where every program looks, and in those of the linker's cache that a computer shows."""
+    root = tmp_path / "image"
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "usr/bin/python3").touch()
+    (root / "etc").mkdir()
+    folder = root / place
+    folder.mkdir(parents=True)
+    plan = make_plan(load(tmp_path, f'[computer]\nimage = "{root}"\n{GPU}{GRANTED}'))
+
+    def is_missing() -> bool:
+        return any(one.artifact.startswith("There is no libcuda.so.1") for one in find_missing(plan))
+
+    assert is_missing()
+    (root / "etc/ld.so.cache").write_bytes(f"glibc-ld.so.cache1.1\0libcuda.so.1\0/{place}/libcuda.so.1\0".encode())
+    assert is_missing(), "the cache names what is not there"
+    (folder / "libcuda.so.1").touch()
+    assert not is_missing()
+    # A computer has nothing of /srv, and nothing of this machine's /opt.
+    assert has_library(root, "libcuda.so.1", is_image=False) == (place != "opt/nvidia")
+    (root / "srv").mkdir()
+    (folder / "libcuda.so.1").rename(root / "srv/libcuda.so.1")
+    (root / "etc/ld.so.cache").write_bytes(b"libcuda.so.1\0/srv/libcuda.so.1\0")
+    assert is_missing()
+    mount = f'[[computer.mounts]]\nsource = "{root / "srv"}"\ntarget = "/mnt/driver"\n'
+    plan = make_plan(load(tmp_path, f'[computer]\nimage = "{root}"\n{GPU}{GRANTED}{mount}'))
+    assert not is_missing()
+
+
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")
 async def test_a_missing_card_ends_the_boot_and_the_doctor_says_what_happened(tmp_path: Path) -> None:
-    missing = list(find_missing(make_plan(load(tmp_path, GPU + GRANTED))))
+    missing = sorted(find_missing(make_plan(load(tmp_path, GPU + GRANTED))), key=lambda one: "libcuda" in one.artifact)
     assert [one.artifact for one in missing] == [
         "There is no device /dev/nvidia0",
         "There is no device /dev/nvidiactl",
         "There is no device /dev/nvidia-uvm",
+        "There is no libcuda.so.1 in the system of the computer",
     ]
     assert {one.needed_by for one in missing} == {"[security.exceptions.gpu]"}
     (tried,) = [

@@ -13,7 +13,8 @@ const listed = await client.listTools();
 const answers = [];
 for (const [name, given] of JSON.parse(calls)) {
   const answer = await client.callTool({ name, arguments: given });
-  answers.push({ text: answer.content[0].text, failed: answer.isError === true });
+  const pictures = answer.content.filter((part) => part.type === "image");
+  answers.push({ text: answer.content[0].text, failed: answer.isError === true, pictures });
 }
 console.log(JSON.stringify({ tools: listed.tools.map((tool) => tool.name), answers }));
 await client.close();

@@ -1,5 +1,6 @@
 // A server of the protocol's own SDK that wants a sign-in, with the SDK's own authorization server beside it.
 // Tokens end after the seconds of the first argument. Prints its port.
+import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 
 const root = process.env.SDK;
@@ -36,6 +37,9 @@ const listening = app.listen(0, "127.0.0.1", () => {
     const server = new McpServer({ name: "signed", version: "1.0.0" });
     server.registerTool("token", { description: "Says with which token it was called." }, async (extra) => ({
       content: [{ type: "text", text: String(extra.authInfo?.token) }],
+    }));
+    server.registerTool("digest", { description: "Says the hash of that token." }, async (extra) => ({
+      content: [{ type: "text", text: createHash("sha256").update(String(extra.authInfo?.token)).digest("hex") }],
     }));
     const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
     response.on("close", () => transport.close());

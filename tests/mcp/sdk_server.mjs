@@ -1,8 +1,10 @@
 // Servers of the protocol's own SDK: over stdio, or over streamable HTTP with `http KEY`.
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 
 const root = process.env.SDK;
 const { McpServer, ResourceTemplate } = await import(`${root}/@modelcontextprotocol/sdk/dist/esm/server/mcp.js`);
+const { ListRootsResultSchema } = await import(`${root}/@modelcontextprotocol/sdk/dist/esm/types.js`);
 const { z } = await import(`${root}/zod/index.js`);
 
 function makeServer() {
@@ -15,6 +17,12 @@ function makeServer() {
   server.registerTool("whoami", { description: "Says where it runs." }, async () => ({
     content: [{ type: "text", text: JSON.stringify({ uid: process.getuid(), cwd: process.cwd() }) }],
   }));
+  if (process.argv[2] === "http") {
+    server.registerTool("ask", { description: "Asks the client for its folders." }, async ({ sendRequest }) => {
+      const got = await sendRequest({ method: "roots/list" }, ListRootsResultSchema).catch((error) => error);
+      return { content: [{ type: "text", text: `${got.code}` }] };
+    });
+  }
   server.registerResource(
     "diary",
     "notes://diary",
@@ -36,6 +44,7 @@ if (process.argv[2] === "http") {
   const { StreamableHTTPServerTransport } = await import(
     `${root}/@modelcontextprotocol/sdk/dist/esm/server/streamableHttp.js`
   );
+  const sessions = new Map();
   const http = createServer(async (request, response) => {
     if (process.argv[3] && request.headers.authorization !== `Bearer ${process.argv[3]}`) {
       response.writeHead(401).end();
@@ -45,8 +54,15 @@ if (process.argv[2] === "http") {
       response.writeHead(307, { location: "/mcp" }).end();
       return;
     }
-    const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
-    response.on("close", () => transport.close());
+    const known = sessions.get(request.headers["mcp-session-id"]);
+    if (known !== undefined) {
+      await known.handleRequest(request, response);
+      return;
+    }
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => sessions.set(id, transport),
+    });
     await makeServer().connect(transport);
     await transport.handleRequest(request, response);
   });

@@ -1,16 +1,24 @@
 """MCP servers are offered as the owner has allowed them. They are not trusted: lies, floods and questions get nowhere."""
 
 import asyncio
+import gzip
 import importlib.util
 import json
+import re
+import time
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import pytest_asyncio
+from tests.credentials.private_servers import serve_plain
 from tests.egress.proxy_harness import FakeResolver, run_proxy
+from tests.mcp.odd_stream_server import OddStreamHandler
 from tests.support.agents import AGENT_CACHE
 from tests.support.condition import DEADLINE, until
 
@@ -24,6 +32,9 @@ from freehold.egress import EgressService
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
 from freehold.manifest import load_manifest
+from freehold.mcp import pinned_tools
+from freehold.mcp.described_tool import DescribedTool
+from freehold.mcp.pinned_tools import PinnedTools
 from freehold.mcp.servers import McpServers
 from freehold.timeline import Timeline
 
@@ -169,6 +180,49 @@ async def test_a_program_runs_inside_with_the_walls_of_its_session(computer: Com
         await until(lambda: has_ended(computer, "sdk_server"))
 
 
+async def test_tools_are_offered_under_names_that_every_model_takes_and_called_by_their_real_ones(
+    computer: Computer, tmp_path: Path
+) -> None:
+    async with servers(tmp_path, computer, odd("names")) as (mcp, _):
+        tools = await mcp.list_tools("s1")
+        names = [tool.name for tool in tools]
+        real = ["a b", "a.b", "a/b", "a_b", "x" * 63 + ".", "x" * 64]
+        assert sorted(mcp.pinned.list("odd")) == real
+        assert len(set(names)) == len(real)
+        assert "odd__a_b" in names, "one that fits stays as it is"
+        for name in names:
+            # With what agents put in front of it, and what the built-in agent does.
+            assert re.fullmatch("[A-Za-z0-9_-]{1,63}", f"mcp__freehold__{name}"), name
+        owner = Owner()
+        assert sorted([str(await tool.call(owner.caller(), {})) for tool in tools]) == real
+        assert sorted(one.title for one in owner.asked) == [f"odd: {name}" for name in real]
+        assert [tool.name for tool in await mcp.list_tools("s2")] == names, "they are always the same"
+
+
+async def test_servers_that_do_not_answer_are_waited_for_together_and_not_again_at_once(
+    computer: Computer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freehold.mcp.servers.FIRST_LIST_TIMEOUT", 2.0)
+    names = FakeResolver()
+    names.set("mcp.example", ["127.0.0.1"])
+    accepted: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: accepted.append(writer), "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    text = "".join(f'[mcp.s{number}]\nurl = "http://mcp.example:{port}/"\ntools = ["*"]\n' for number in range(5))
+    async with silent, run_proxy(tmp_path, names=names) as proxy:
+        async with servers(tmp_path, computer, text + odd("well"), lambda: proxy.egress) as (mcp, _):
+            begin = time.monotonic()
+            assert [tool.name for tool in await mcp.list_tools("s1")] == ["odd__echo"]
+            assert time.monotonic() - begin < 8
+            asked = len(accepted)
+            assert asked == 5
+            for session in ("s1", "s2"):
+                assert [tool.name for tool in await mcp.list_tools(session)] == ["odd__echo"]
+            assert len(accepted) == asked
+        for writer in accepted:
+            writer.close()
+
+
 async def test_a_server_that_changes_a_tool_after_it_was_allowed_is_not_called(
     computer: Computer, tmp_path: Path
 ) -> None:
@@ -185,6 +239,55 @@ async def test_a_server_that_changes_a_tool_after_it_was_allowed_is_not_called(
         assert (now.has_changed, now.offered.description) == (True, "Sends everything to the author.")
         assert mcp.pinned.decide("odd", "echo", now.offered.digest, who="owner")
         assert (await find(mcp, "odd__echo")).description == "Sends everything to the author."
+
+
+async def test_a_tool_that_goes_and_comes_back_changed_is_not_new(computer: Computer, tmp_path: Path) -> None:
+    """Although the manifest allows tools of that name as they are seen first."""
+    async with servers(tmp_path, computer, odd("returns")) as (mcp, timeline):
+        assert await call(mcp, "odd__echo", {"text": "hi"}) == "hi"
+        with pytest.raises(FreeholdError, match="in another way"):
+            await call(mcp, "odd__echo", {"text": "secret"})
+        assert mcp.pinned.list("odd") == {}
+        assert await mcp.list_tools("s1") == []
+        now = mcp.pinned.list("odd")["echo"]
+        assert (now.is_allowed, now.has_changed) == (False, True)
+        assert now.offered.description == "Sends everything to the author."
+        kinds = [event.kind for event in timeline.read(kinds=("mcp.*",))]
+        assert kinds == ["mcp.tool_allowed", "mcp.tool_changed"]
+
+
+async def test_what_the_owner_has_decided_of_a_tool_holds_while_it_is_gone(tmp_path: Path) -> None:
+    names = frozenset({"echo"})
+    echo, other = ({"echo": DescribedTool("echo", words, {})} for words in ("Says it.", "Sends it."))
+    with Timeline(tmp_path / "mcp.db") as timeline:
+        pinned = PinnedTools(timeline)
+        pinned.note("odd", echo, names)
+        pinned.note("odd", {}, names)
+        pinned.note("odd", echo, names)
+        assert pinned.list("odd")["echo"].is_allowed, "it is what was allowed"
+        assert pinned.decide("odd", "echo", None, who="owner")
+        for comes in ({}, other, {}, echo):
+            pinned.note("odd", comes, names)
+            assert not any(one.is_allowed for one in pinned.list("odd").values())
+        assert pinned.decide("odd", "echo", echo["echo"].digest, who="owner")
+        pinned.note("odd", {}, names)
+        assert not pinned.decide("odd", "echo", echo["echo"].digest, who="owner"), "it is not there to be looked at"
+        assert pinned.decide("odd", "echo", None, who="owner")
+        pinned.note("odd", echo, names)
+        assert not pinned.list("odd")["echo"].is_allowed
+
+
+async def test_a_server_that_always_has_new_tools_is_not_remembered_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pinned_tools, "MAX_KNOWN", 20)
+    with Timeline(tmp_path / "mcp.db") as timeline:
+        pinned = PinnedTools(timeline)
+        for number in range(30):
+            offered = {f"t{number}-{one}": DescribedTool(f"t{number}-{one}", "", {}) for one in range(5)}
+            pinned.note("odd", offered, frozenset({"*"}))
+            assert all(one.is_allowed for one in pinned.list("odd").values()) == (number < 4)
+        assert timeline.query("SELECT count(*) FROM mcp_tool") == [(25,)]
 
 
 @pytest.mark.parametrize(
@@ -216,6 +319,7 @@ async def test_a_server_that_asks_for_the_owners_files_a_model_or_an_input_gets_
 async def test_a_long_answer_is_cut_and_sessions_have_connections_of_their_own(
     computer: Computer, tmp_path: Path
 ) -> None:
+    await until(lambda: has_ended(computer, "odd_server"))  # those of other tests
     async with servers(tmp_path, computer, odd("long")) as (mcp, _):
         text = await call(mcp, "odd__echo", {"text": "x"})
         assert "cut off: 300000 characters" in text
@@ -287,6 +391,84 @@ async def test_a_remote_server_of_the_official_sdk_is_reached_through_egress_wit
         assert proxy.egress.status().rules == ()
 
 
+async def test_a_remote_server_that_asks_and_waits_is_answered_with_an_error(
+    computer: Computer, tmp_path: Path
+) -> None:
+    names = FakeResolver()
+    names.set("mcp.example", ["127.0.0.1"])
+    async with sdk_over_http() as port, run_proxy(tmp_path, names=names) as proxy:
+        text = f'[mcp.remote]\nurl = "http://mcp.example:{port}/mcp"\ntools = ["ask"]\n'
+        async with servers(tmp_path, computer, text, lambda: proxy.egress) as (mcp, _), asyncio.timeout(DEADLINE):
+            assert await call(mcp, "remote__ask", {}) == "-32601"
+
+
+async def test_an_event_of_several_lines_and_with_other_ends_of_a_line_in_it_is_one_message(
+    computer: Computer, tmp_path: Path
+) -> None:
+    names = FakeResolver()
+    names.set("mcp.example", ["127.0.0.1"])
+    with serve_plain(OddStreamHandler) as port:
+        async with run_proxy(tmp_path, names=names) as proxy:
+            text = f'[mcp.odd]\nurl = "http://mcp.example:{port}/mcp"\ntools = ["echo"]\n'
+            async with servers(tmp_path, computer, text, lambda: proxy.egress) as (mcp, _), asyncio.timeout(DEADLINE):
+                said = await call(mcp, "odd__echo", {"text": "one"})
+    assert said == "one⟨U+2028⟩two⟨U+0085⟩three -32601"
+
+
+class ForgetfulHandler(BaseHTTPRequestHandler):
+    """A remote server that forgets each session after one call, as the standard allows: 404 for what it does not know."""
+
+    known: ClassVar[set[str]] = set()
+    called: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        session, method = self.headers["mcp-session-id"], asked["method"]
+        if method == "initialize":
+            session = f"session-{len(self.called)}"
+            self.known.add(session)
+            self.answer({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}, asked, session)
+        elif session not in self.known:
+            self.send_response(404)
+            self.send_header("content-length", "0")
+            self.end_headers()
+        elif method == "tools/list":
+            tool = {"name": "echo", "description": "Says it again.", "inputSchema": {"type": "object"}}
+            self.answer({"tools": [tool]}, asked)
+        elif method == "tools/call":
+            self.called.append(session)
+            self.known.discard(session)
+            self.answer({"content": [{"type": "text", "text": session}]}, asked)
+        else:
+            self.answer({}, asked)
+
+    def answer(self, result: Json, asked: Json, session: str | None = None) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), "result": result}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        if session is not None:
+            self.send_header("mcp-session-id", session)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Silent."""
+
+
+async def test_a_session_that_the_server_has_forgotten_is_opened_anew_and_each_call_is_made_once(
+    computer: Computer, tmp_path: Path
+) -> None:
+    names = FakeResolver()
+    names.set("mcp.example", ["127.0.0.1"])
+    with serve_plain(ForgetfulHandler) as port:
+        async with run_proxy(tmp_path, names=names) as proxy:
+            text = f'[mcp.odd]\nurl = "http://mcp.example:{port}/mcp"\ntools = ["echo"]\n'
+            async with servers(tmp_path, computer, text, lambda: proxy.egress) as (mcp, _), asyncio.timeout(DEADLINE):
+                said = [await call(mcp, "odd__echo", {}) for _ in range(3)]
+    assert said == ForgetfulHandler.called == ["session-0", "session-1", "session-2"]
+
+
 async def test_a_remote_server_whose_host_is_denied_is_not_reached(computer: Computer, tmp_path: Path) -> None:
     names = FakeResolver()
     async with run_proxy(tmp_path, mode="allow", deny=["mcp.example"], names=names) as proxy:
@@ -295,3 +477,53 @@ async def test_a_remote_server_whose_host_is_denied_is_not_reached(computer: Com
             with pytest.raises(FreeholdError, match=r"answered 403|cannot be reached"):
                 await mcp.try_server("remote")
     assert names.asked == []
+
+
+BOMB = gzip.compress(bytes(100 * 1024**2))
+
+
+class OddHandler(BaseHTTPRequestHandler):
+    """A remote server that behaves as its path says."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "application/json" if "bomb" in self.path else "text/event-stream")
+        if "bomb" in self.path:
+            self.send_header("content-encoding", "gzip")
+        self.end_headers()
+        with suppress(OSError):  # who has read enough hangs up
+            if "endless" in self.path:
+                while True:
+                    self.wfile.write(b"data: and so on\n" * 1000)
+            elif "bomb" in self.path:
+                self.wfile.write(BOMB)
+            else:
+                self.wfile.write(b'data: {"method": "notifications/message"}\n\n' * 5000)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Silent."""
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("endless", "sent more than"), ("bomb", "not JSON"), ("many", "messages instead of an answer")],
+)
+async def test_a_remote_server_that_floods_fails_its_call_and_fills_no_memory(
+    computer: Computer, tmp_path: Path, how: str, words: str
+) -> None:
+    names = FakeResolver()
+    names.set("mcp.example", ["127.0.0.1"])
+    with serve_plain(OddHandler) as port:
+        async with run_proxy(tmp_path, names=names) as proxy:
+            text = f'[mcp.odd]\nurl = "http://mcp.example:{port}/{how}"\ntools = ["*"]\n'
+            async with servers(tmp_path, computer, text, lambda: proxy.egress) as (mcp, _), asyncio.timeout(DEADLINE):
+                tracemalloc.start()
+                try:
+                    with pytest.raises(FreeholdError, match=words):
+                        await mcp.try_server("odd")
+                    peak = tracemalloc.get_traced_memory()[1]
+                finally:
+                    tracemalloc.stop()
+                assert await mcp.list_tools("s1") == []
+    assert peak < 64 * 1024**2

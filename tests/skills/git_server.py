@@ -2,16 +2,16 @@
 
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+from tests.credentials.private_servers import serve_plain
 
-@contextmanager
-def serve_git(folder: Path) -> Iterator[int]:
-    """Serve the repositories below a folder. Yields the port."""
+
+def make_git_handler(folder: Path) -> type[BaseHTTPRequestHandler]:
+    """Serves the repositories below a folder."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -65,11 +65,11 @@ def serve_git(folder: Path) -> Iterator[int]:
         def log_message(self, *words: object) -> None:
             """Not on the terminal."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            serving.join()
+    return Handler
+
+
+@contextmanager
+def serve_git(folder: Path) -> Iterator[int]:
+    """Serve the repositories below a folder. Yields the port."""
+    with serve_plain(make_git_handler(folder)) as port:
+        yield port

@@ -3,17 +3,16 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from tests.builtin.client import relay_model
+from tests.skills.permissive_client import PermissiveClient
 from tests.skills.skill_folders import write_skill
 from tests.support.agents import link_agents
 
 import freehold.skills
-from freehold.agents.acp.json_rpc import Json, Later
 from freehold.agents.acp.option_change import enter_asking_mode
 from freehold.agents.acp.options import AgentOptions
 from freehold.agents.acp.program import run_agent
@@ -23,6 +22,7 @@ from freehold.computer import Computer
 from freehold.computer.contract.conventions import AGENTS_PATH, SKILLS_PATH
 from freehold.computer.contract.spec import Mount
 from freehold.home import Home
+from freehold.manifest import load_manifest
 from freehold.manifest.model import Manifest
 from freehold.skills.checks import list_scripts
 from freehold.skills.library import SkillLibrary
@@ -39,26 +39,6 @@ LOADS = {
     "opencode": 'CALL skill {"name": "pink-charts"}',
 }
 """How the model of each agent loads a skill."""
-
-
-@dataclass
-class Seen:
-    """What an agent has sent. Every permission request is allowed once."""
-
-    options: AgentOptions
-
-    def updated(self, update: Json) -> None:
-        self.options.apply_update(update)
-
-    async def paused(self) -> None:
-        return
-
-    def permission(self, params: Json) -> Later:
-        async def allow() -> Json:
-            chosen = next(one["optionId"] for one in params["options"] if one["kind"] == "allow_once")
-            return {"outcome": {"outcome": "selected", "optionId": chosen}}
-
-        return allow
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -85,7 +65,7 @@ async def computer_with_shipped(tmp_path: Path) -> AsyncIterator[Computer]:
 @pytest.mark.parametrize("name", LOADS)
 async def test_an_agent_is_shown_the_skill_loads_it_and_runs_its_script(computer: Computer, name: str) -> None:
     agent = find_agent(Manifest(), name)
-    seen = Seen(AgentOptions())
+    seen = PermissiveClient(AgentOptions())
     async with ScriptedModel() as model, asyncio.timeout(120):
         around = await relay_model(computer, model, agent.kinds[0])
         endpoint = ModelEndpoint("test", agent.kinds[0], str(around["FREEHOLD_MODEL_URL"]), "key", "scripted")
@@ -105,6 +85,25 @@ async def test_an_agent_is_shown_the_skill_loads_it_and_runs_its_script(computer
     assert any("the script ran" in body for body in bodies)
 
 
+async def test_an_agent_is_shown_the_skills_in_the_folders_that_its_description_names(
+    computer: Computer, tmp_path: Path
+) -> None:
+    described = """
+    [agents.mine]
+    command = "/usr/bin/python3 -S -m freehold.builtin"
+    env = { PYTHONPATH = "/opt/agents/builtin/site" }
+    skills = [".mine/skills", ".config/mine/skills"]
+    """
+    (tmp_path / "freehold.toml").write_text(described)
+    agent = find_agent(load_manifest(tmp_path / "freehold.toml", {}, home=tmp_path).manifest, "mine")
+    places = (".mine/skills", ".config/mine/skills", ".agents/skills", ".claude/skills")
+    async with asyncio.timeout(120), run_agent(computer, agent.launch(None), PermissiveClient(AgentOptions())):
+        shown = [await computer.run(f"sh ~/{place}/pink-charts/scripts/run.sh") for place in places]
+        changed = [await computer.run(f"touch ~/{place}/pink-charts/new.md") for place in places]
+    assert [one.stdout for one in shown] == [b"the script ran\n"] * 4
+    assert all(b"Read-only file system" in one.stderr for one in changed)
+
+
 async def test_every_shipped_skill_is_loaded_by_a_real_agent_and_its_scripts_start_sealed(
     computer_with_shipped: Computer,
 ) -> None:
@@ -116,7 +115,7 @@ async def test_every_shipped_skill_is_loaded_by_a_real_agent_and_its_scripts_sta
         f"~/.agents/skills/{one.package.name}/{script.path}" for one in shipped for script in list_scripts(one.package)
     ]
     started = " && ".join(f"{script} --help >/dev/null" for script in scripts)
-    seen = Seen(AgentOptions())
+    seen = PermissiveClient(AgentOptions())
     async with ScriptedModel() as model, asyncio.timeout(240):
         around = await relay_model(computer_with_shipped, model, agent.kinds[0])
         endpoint = ModelEndpoint("test", agent.kinds[0], str(around["FREEHOLD_MODEL_URL"]), "key", "scripted")

@@ -94,6 +94,11 @@ async def test_an_uploaded_archive_is_looked_at_and_one_that_leads_out_is_refuse
     for path in bad:
         answer = await gateway.http.post("/v1/skills/look/archive", content=path.read_bytes(), headers=headers)
         assert answer.status_code == 403, answer.text
+    both = {"a/SKILL.md": skill_text("a").encode(), "b/SKILL.md": b"---\nname: b\nversion: 1.0\n---\n"}
+    mixed = write_zip(tmp_path / "d.zip", both).read_bytes()
+    answer = await gateway.http.post("/v1/skills/look/archive", content=mixed, headers=headers)
+    assert [one["content"]["name"] for one in answer.json()["skills"]] == ["a"]
+    assert "version" in answer.json()["refused"]["b"]
     large = io.BytesIO()
     with tarfile.open(fileobj=large, mode="w:gz") as tar:
         head = tarfile.TarInfo("x/SKILL.md")

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from freehold.browser.devtools import DevTools, Json
-from freehold.browser.page import HEIGHT, WIDTH, BrowserPage
+from freehold.browser.page import HEIGHT, NO_SITE, WIDTH, BrowserPage
 from freehold.computer import Computer
 from freehold.computer.contract.conventions import AGENT_HOME, PROXY_URL
 from freehold.computer.library.process import Process
@@ -60,6 +60,8 @@ class Chromium:
     def __init__(self, process: Process) -> None:
         self.tools = DevTools(process, self._on_event)
         self.page: BrowserPage
+        self.allowed_site = NO_SITE
+        """The origin that the owner has allowed last. Its page may be looked at."""
         self._notes: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: asyncio.Task[None] | None = None

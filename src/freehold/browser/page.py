@@ -21,6 +21,8 @@ MAX_TEXT = 20_000
 MAX_URL = 2_000
 WIDTH, HEIGHT = 1280, 800
 WORLD = "freehold"
+NO_SITE = "about:blank"
+DEFAULT_PORTS = {"http": 80, "https": 443}
 KEYS = {
     "Enter": (13, "\r"),
     "Tab": (9, ""),
@@ -196,17 +198,25 @@ class BrowserPage:
 
 def check_url(url: str) -> str:
     """The origin of a web address. Raises `browser.bad-address` for any other."""
+    is_plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= MAX_URL
+    site = find_site(url) if is_plain and "@" not in url.partition("//")[2].partition("/")[0] else NO_SITE
+    if site == NO_SITE:
+        raise FreeholdError(
+            "browser.bad-address", f"{url[:100]!a} is not a web address", hint="https://example.org/page"
+        )
+    return site
+
+
+def find_site(url: str) -> str:
+    """The origin of the page with this address; `NO_SITE` for what is no web page, such as the browser's own."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        parts, port = urlsplit(""), None
-    is_plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= MAX_URL
-    if not is_plain or parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-        raise FreeholdError(
-            "browser.bad-address", f"{url[:100]!a} is not a web address", hint="https://example.org/page"
-        )
-    return f"{parts.scheme}://{parts.hostname}" + (f":{port}" if port is not None else "")
+        return NO_SITE
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
+        return NO_SITE
+    return f"{parts.scheme}://{parts.hostname}" + ("" if port in (None, DEFAULT_PORTS[parts.scheme]) else f":{port}")
 
 
 def _line(value: object, length: int) -> str:

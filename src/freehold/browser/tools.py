@@ -1,7 +1,8 @@
 """The host tools with which agents use their browser."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from freehold.agents.sessions.permission_request import make_text_request
 from freehold.agents.tools.definitions import ask_permission
@@ -9,6 +10,9 @@ from freehold.agents.tools.tool import HostTool, Json, ToolAnswer, ToolCaller, T
 from freehold.agents.visible_text import make_visible
 from freehold.browser.browsers import Browsers
 from freehold.errors import FreeholdError
+
+if TYPE_CHECKING:
+    from freehold.browser.chromium import Chromium
 
 MAX_TYPED = 10_000
 KEYS = ("Enter", "Tab", "Escape", "Backspace", "Delete", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown")  # fmt: skip
@@ -90,7 +94,7 @@ def _tool(
 
 
 class BrowserUse:
-    """What each tool does. The owner is asked for each site once, and again when it acts on another one."""
+    """What each tool does. The owner is asked before the agent sees a site, wherever it comes from, and before it acts there."""
 
     def __init__(self, browsers: Browsers) -> None:
         self._browsers = browsers
@@ -99,15 +103,18 @@ class BrowserUse:
         from freehold.browser.page import check_url
 
         url = str(given["url"])
-        await self._permit(caller, check_url(url), f"open {url}")
+        site = check_url(url)
+        await self._permit(caller, site, f"open {url}")
         async with self._browsers.use(caller.session) as chromium:
+            chromium.allowed_site = site
             await chromium.page.open(url)
         return await self.read(caller, {})
 
     async def read(self, caller: ToolCaller, given: Json) -> ToolAnswer:
-        self._require(caller)
+        await self._look(caller)
         async with self._browsers.use(caller.session) as chromium:
             content = await chromium.page.read()
+            _require_site(chromium, content.url)
             notes = [make_visible(note, lines=False) for note in chromium.pop_notes()]
         rows = [
             f"[{number}] {one.role} {one.name}" + (f" = {one.value}" if one.value else "")
@@ -117,23 +124,24 @@ class BrowserUse:
         return ToolAnswer("\n".join(part for part in parts if part), from_web=True)
 
     async def screenshot(self, caller: ToolCaller, given: Json) -> ToolAnswer:
-        self._require(caller)
+        await self._look(caller)
         async with self._browsers.use(caller.session) as chromium:
             picture = await chromium.page.take_screenshot()
             url = await chromium.page.find_url()
+            _require_site(chromium, url)
         words = f"A picture of {make_visible(url, lines=False)}"
         return ToolAnswer(words, (ToolPicture("image/jpeg", picture),), from_web=True)
 
     async def click(self, caller: ToolCaller, given: Json) -> ToolAnswer:
         await self._act(caller, f"click element {given['element']}")
-        async with self._browsers.use(caller.session) as chromium:
+        async with self._use_allowed(caller) as chromium:
             await chromium.page.click(given["element"])
         return await self.read(caller, {})
 
     async def type(self, caller: ToolCaller, given: Json) -> ToolAnswer:
         text, enters = str(given["text"]), given.get("enter") is True
         await self._act(caller, f"type into element {given['element']}{', and press Enter' if enters else ''}:\n{text}")
-        async with self._browsers.use(caller.session) as chromium:
+        async with self._use_allowed(caller) as chromium:
             await chromium.page.type_text(given["element"], text)
             if enters:
                 await chromium.page.press("Enter")
@@ -143,7 +151,7 @@ class BrowserUse:
         if given["key"] not in KEYS:
             raise FreeholdError("tool.wrong-arguments", f"browser_press: the keys are {', '.join(KEYS)}")
         await self._act(caller, f"press {given['key']}")
-        async with self._browsers.use(caller.session) as chromium:
+        async with self._use_allowed(caller) as chromium:
             await chromium.page.press(given["key"])
         return await self.read(caller, {})
 
@@ -151,24 +159,43 @@ class BrowserUse:
         await self._browsers.close(caller.session)
         return "The browser is closed."
 
-    def _require(self, caller: ToolCaller) -> None:
-        if not self._browsers.has_open(caller.session):
-            raise FreeholdError("browser.not-open", "No page is open: use browser_open first")
+    async def _look(self, caller: ToolCaller) -> None:
+        """Asks for the site that is open now, if a page has led to another one than the owner has allowed."""
+        await self._ask(caller, "look at the page", again=False)
 
     async def _act(self, caller: ToolCaller, what: str) -> None:
-        """Asks for the site that is open now. It may be another one than was opened."""
-        from freehold.browser.page import check_url
+        await self._ask(caller, what, again=True)
 
-        self._require(caller)
+    async def _ask(self, caller: ToolCaller, what: str, *, again: bool) -> None:
+        from freehold.browser.page import NO_SITE, find_site
+
+        if not self._browsers.has_open(caller.session):
+            raise FreeholdError("browser.not-open", "No page is open: use browser_open first")
         async with self._browsers.use(caller.session) as chromium:
-            url = await chromium.page.find_url()
-        origin = "about:blank"
-        with suppress(FreeholdError):  # a page that is no site, such as the browser's own error page
-            origin = check_url(url)
-        await self._permit(caller, origin, f"{what}\n\non {url}")
+            url, allowed = await chromium.page.find_url(), chromium.allowed_site
+        site = find_site(url)
+        if not again and site in (allowed, NO_SITE):
+            return
+        await self._permit(caller, site, f"{what}\n\non {url}")
+        async with self._browsers.use(caller.session) as chromium:
+            chromium.allowed_site = site
+
+    @asynccontextmanager
+    async def _use_allowed(self, caller: ToolCaller) -> "AsyncIterator[Chromium]":
+        """The page may have led elsewhere while the owner was asked: then nothing is done there."""
+        async with self._browsers.use(caller.session) as chromium:
+            _require_site(chromium, await chromium.page.find_url())
+            yield chromium
 
     async def _permit(self, caller: ToolCaller, origin: str, what: str) -> None:
         host = origin.partition("://")[2].partition(":")[0]
         if self._browsers.section.ask and host not in _LOCAL:
             request = make_text_request("other", f"Use {origin} in the browser", what, (f"browser:{origin}",))
             await ask_permission(caller, request)
+
+
+def _require_site(chromium: "Chromium", url: str) -> None:
+    from freehold.browser.page import NO_SITE, find_site
+
+    if find_site(url) not in (chromium.allowed_site, NO_SITE):
+        raise FreeholdError("browser.not-read", "The page has led to another site meanwhile: read it again")

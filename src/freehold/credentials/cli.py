@@ -17,7 +17,7 @@ def command(home: Home, as_json: bool, uses: bool) -> None:
     """List secrets that agents use for named hosts and never see. Freehold must run.
 
     They are described in freehold.toml, under [credentials.NAME]. Their secrets are stored with freehold secret set.
-    Every use is in freehold log as well.
+    Every use is in freehold timeline as well.
 
     \b
     Examples:

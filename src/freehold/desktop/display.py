@@ -97,6 +97,9 @@ async def start_desktop(computer: Computer, section: DesktopSection) -> AsyncIte
         *("-rfbport", str(RFB_PORT), "-localhost", "-SecurityTypes", "None", "-AlwaysShared", "-nolisten", "tcp"),
         *("-geometry", f"{section.width}x{section.height}", "-depth", "24", "-desktop", "Desktop"),
         *("-AcceptSetDesktopSize=1", "-SetPrimary=0", "-SendPrimary=0"),
+        # No program on the desktop can change these while it runs.
+        *(f"-AcceptCutText={section.accepts_clipboard:d}", f"-SendCutText={section.sends_clipboard:d}"),
+        "-AllowOverride=",
     ]
     async with start_server(
         computer, GROUP, command, port=RFB_PORT, cwd=WORKSPACE, env=_ENVIRONMENT

@@ -25,3 +25,13 @@ class DesktopSection(Section):
         description="Whether text that you copy goes to the desktop, and text that is copied there to your clipboard.",
     )
     idle: Seconds = Field(default=1800, description="After this time without a viewer or an agent it is ended.")
+
+    @property
+    def accepts_clipboard(self) -> bool:
+        """Whether text that the owner copies goes to the desktop."""
+        return self.clipboard in ("to-desktop", "both")
+
+    @property
+    def sends_clipboard(self) -> bool:
+        """Whether text that is copied on the desktop goes to the owner's clipboard."""
+        return self.clipboard in ("from-desktop", "both")

@@ -40,13 +40,14 @@ async def send_viewer_file(section: DesktopSection, site: PreviewSite, scope: Sc
     else:
         await send_page(scope, send, 404, "There is no such page", "", frame_origins=site.domain.frame_origins)
         return
-    shared = "self" if section.clipboard != "off" else ""
+    reads = "self" if section.accepts_clipboard else ""
+    writes = "self" if section.sends_clipboard else ""
     headers = {
         "content-type": kind,
         "content-length": str(len(body)),
         "cache-control": "no-store",
         "content-security-policy": _POLICY.format(" ".join(site.domain.frame_origins)),
-        "permissions-policy": f"clipboard-read=({shared}), clipboard-write=({shared}), camera=(), microphone=(), geolocation=()",
+        "permissions-policy": f"clipboard-read=({reads}), clipboard-write=({writes}), camera=(), microphone=(), geolocation=()",
         "referrer-policy": "no-referrer",
         "x-content-type-options": "nosniff",
     }

@@ -64,6 +64,7 @@ class GitStateBody(BaseModel):
     """A repository. `branch` is null when HEAD is no branch; `commit` before the first commit.
 
     `is_cut`: it has more changed files. `unfinished` is an operation that waits, such as a merge with conflicts.
+    `message_model` is the model that can write a commit message; null when none is cheap or on this machine.
     """
 
     folder: str
@@ -78,6 +79,7 @@ class GitStateBody(BaseModel):
     worktrees: list[GitWorktreeBody]
     remotes: list[GitRemoteBody]
     unfinished: str | None
+    message_model: str | None
 
 
 class GitRepositoriesBody(BaseModel):
@@ -117,6 +119,12 @@ class GitDoneBody(BaseModel):
     commit: str | None
 
 
+class GitMessageBody(BaseModel):
+    """What a model proposes as the message of a commit."""
+
+    message: str
+
+
 class GitBody(RequestBody):
     folder: PathText = Field(
         description="The folder of the repository, below the workspace; `.` for the workspace itself."
@@ -131,6 +139,10 @@ class StageFilesBody(GitBody):
 class StageHunkBody(GitBody):
     patch: str = Field(min_length=1, max_length=MAX_PATCH, description="One file's part of a diff, with its head.")
     staged: bool = Field(description="True to stage, false to take out of the index.")
+
+
+class ProposeMessageBody(GitBody):
+    pass
 
 
 class CreateCommitBody(GitBody):
@@ -170,7 +182,9 @@ class PullBranchBody(GitBody):
 GitSide = Literal["worktree", "index"]
 
 
-def describe_state(folder: str, state: RepositoryState, secrets: frozenset[str]) -> GitStateBody:
+def describe_state(
+    folder: str, state: RepositoryState, secrets: frozenset[str], message_model: str | None
+) -> GitStateBody:
     status = state.status
     return GitStateBody(
         folder=folder,
@@ -185,6 +199,7 @@ def describe_state(folder: str, state: RepositoryState, secrets: frozenset[str])
         worktrees=[_describe_worktree(one) for one in state.worktrees],
         remotes=[_describe_remote(one.name, one.url, secrets) for one in state.remotes],
         unfinished=state.unfinished,
+        message_model=message_model,
     )
 
 

@@ -20,9 +20,11 @@ from freehold.git.bodies import (
     GitDiffBody,
     GitDoneBody,
     GitLogBody,
+    GitMessageBody,
     GitRepositoriesBody,
     GitSide,
     GitStateBody,
+    ProposeMessageBody,
     PullBranchBody,
     PushBranchBody,
     RemoveWorktreeBody,
@@ -32,6 +34,7 @@ from freehold.git.bodies import (
     describe_commit,
     describe_state,
 )
+from freehold.git.commit_message import MessageWriter
 from freehold.git.repository import Committer, Repository, find_repositories
 from freehold.git.section import GitSection
 from freehold.git.transfer import GitTransfer
@@ -49,6 +52,7 @@ Commit = Annotated[str | None, Query(max_length=64, pattern="^[0-9a-f]{40}([0-9a
 class GitRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._services = context.services
+        self._writer = MessageWriter(context.services.models, lambda: context.services.manifest)
 
     def _open(self, folder: str) -> Repository:
         return Repository(self._services.computer, _below_workspace(folder))
@@ -67,7 +71,9 @@ class GitRoutes:
                 "git.missing", f"{folder} is not a git repository", hint="To make it one: git init, in a terminal"
             )
         secrets = await asyncio.to_thread(self._services.vault.list)
-        return describe_state(folder, state, frozenset(one.name for one in secrets))
+        writer = await self._writer.find_model()
+        name = None if writer is None else f"{writer[0].name}/{writer[1]}"
+        return describe_state(folder, state, frozenset(one.name for one in secrets), name)
 
     @get("/v1/git/diff", scope="terminal")
     async def git_diff(
@@ -110,6 +116,14 @@ class GitRoutes:
         async with note_file_change(self._services, request, "staged a change"):
             await self._open(body.folder).stage_hunk(body.patch.encode(), staged=body.staged)
         return GitDoneBody(commit=None)
+
+    @post("/v1/git/message", scope="admin")
+    async def propose_message(self, body: ProposeMessageBody) -> GitMessageBody:
+        """A message for what is staged, written by a model that is cheap or on this machine. It reads the changes."""
+        data, _ = await self._open(body.folder).read_diff(None, staged=True, commit=None)
+        if not data:
+            raise FreeholdError("git.nothing-staged", "Nothing is staged", hint="Stage what the commit is to have")
+        return GitMessageBody(message=await self._writer.write(data.decode(errors="replace")))
 
     @post("/v1/git/commit", scope="terminal")
     async def create_commit(self, body: CreateCommitBody, request: Request) -> GitDoneBody:

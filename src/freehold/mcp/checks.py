@@ -9,6 +9,7 @@ from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, show_key, show_value
 from freehold.mcp.section import McpSection, McpServerSection
+from freehold.mcp.token_address import may_carry_token
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
@@ -47,6 +48,9 @@ def find_mistakes(name: str, server: McpServerSection) -> Iterator[CheckFinding]
             )
         elif server.key is not None and parts.scheme != "https":
             yield CheckFinding(address, f"{show_key(address)} would send a secret without TLS", "Use https")
+        elif server.oauth and not may_carry_token(server.url):
+            hint = "Use https; http is for localhost and for private IP addresses"
+            yield CheckFinding(address, f"{show_key(address)} would send your token without TLS", hint)
     if server.oauth and (server.url is None or server.key is not None):
         signed: KeyPath = (*place, "oauth")
         yield CheckFinding(

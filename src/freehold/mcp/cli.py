@@ -157,7 +157,7 @@ def login(name: str, home: Home) -> None:
 @click.argument("name")
 @home_option
 def logout(name: str, home: Home) -> None:
-    """Forget the tokens of a remote server.
+    """Forget the tokens of a remote server. Its open connections end.
 
     \b
     Example:

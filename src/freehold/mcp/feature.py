@@ -8,6 +8,7 @@ FEATURE = Feature(
     section="freehold.mcp.section:McpSection",
     checks="freehold.mcp.checks",
     routes="freehold.mcp.routes:McpRoutes",
+    service="freehold.mcp.own_code:OwnContexts",
     commands={"mcp": "freehold.mcp.cli:command"},
     topic=CommandTopic.AGENTS,
     pages=(ControlCenterPage("/mcp", "Tools"),),

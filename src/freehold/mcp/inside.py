@@ -24,12 +24,17 @@ class InsideTransport:
     async def send(self, message: Json) -> None:
         await self._process.write(json.dumps(message).encode() + b"\n")
 
-    async def receive(self) -> Json:
+    @asynccontextmanager
+    async def ask(self, message: Json) -> AsyncIterator[AsyncIterator[Json]]:
+        await self.send(message)
+        yield self._read_messages()
+
+    async def _read_messages(self) -> AsyncIterator[Json]:
         """Lines that are no messages are skipped: some programs write words there as well."""
         while True:
             line = await self._read_line()
             if line.startswith(b"{"):
-                return decode_message(self._name, line)
+                yield decode_message(self._name, line)
 
     async def _read_line(self) -> bytes:
         while (end := self._pending.find(b"\n")) < 0:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 from freehold import __version__
+from freehold.agents.tools.tool import ToolAnswer
 from freehold.errors import FreeholdError
 from freehold.mcp.own_tools import OWN_TOOLS, Json, OwnCaller
 
@@ -54,14 +55,15 @@ async def _call(given: Json, make_caller: Callable[[], OwnCaller]) -> Json:
     arguments = tool.check(given.get("arguments") or {})
     caller = make_caller()
     try:
-        text, failed = await tool.call(caller, arguments), False
+        answer, failed = await tool.call(caller, arguments), False
     except FreeholdError as error:
         # The call was valid and failed, for example because the token lacks a scope. The model reads the reason.
-        text, failed = f"{error.message}. {error.next_step}", True
+        answer, failed = f"{error.message}. {error.next_step}", True
     finally:
         await caller.home.close()
         await caller.connection.close()
-    return {"content": [{"type": "text", "text": text}], "isError": failed}
+    said = answer if isinstance(answer, ToolAnswer) else ToolAnswer(answer)
+    return {"content": said.as_json(), "isError": failed}
 
 
 def _error(number: object, code: int, words: str) -> Json:

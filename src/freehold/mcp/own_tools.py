@@ -9,25 +9,29 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from freehold.agents.tools.code_runner import LANGUAGES, MAX_PACKAGES, CodeCall, read_source
+from freehold.agents.tools.tool import ToolAnswer
 from freehold.client import Freehold
 from freehold.client._async.connection import AsyncConnection
 from freehold.errors import FreeholdError
+from freehold.mcp.own_code import MAX_NAME, OwnContexts, describe_code_run
 
 Json = dict[str, Any]
 MAX_TEXT = 100_000
 MAX_WAIT = 600.0
 _TEXT: Json = {"type": "string"}
-_LANGUAGES = ("python", "javascript", "typescript")
-_KINDS: Mapping[str, type] = {"string": str, "integer": int}
+_KINDS: Mapping[str, type] = {"string": str, "integer": int, "array": list}
 
 
 @dataclass(frozen=True)
 class OwnCaller:
-    """`run` runs a command in the computer, if the token has the scope for it."""
+    """`token` is the id of its token. `run` runs a command in the computer, if the token has the scope for it."""
 
+    token: str
     home: Freehold
     connection: AsyncConnection
     run: Callable[[str], Awaitable[str]]
+    contexts: OwnContexts
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class OwnTool:
     description: str
     properties: Mapping[str, Json]
     required: tuple[str, ...]
-    call: Callable[[OwnCaller, Json], Awaitable[str]]
+    call: Callable[[OwnCaller, Json], Awaitable[str | ToolAnswer]]
 
     def as_json(self) -> Json:
         schema = {
@@ -64,7 +68,19 @@ class OwnTool:
             allowed = self.properties[name].get("enum", (value,))
             if value not in allowed:
                 raise FreeholdError("tool.wrong-arguments", f"{self.name}: {name} is one of: {', '.join(allowed)}")
+            if isinstance(value, list) and not (
+                len(value) <= self.properties[name]["maxItems"] and all(map(_is_text, value))
+            ):
+                most = self.properties[name]["maxItems"]
+                raise FreeholdError("tool.wrong-arguments", f"{self.name}: {name} is a list of at most {most} strings")
+            longest = self.properties[name].get("maxLength")
+            if longest is not None and not 0 < len(str(value)) <= longest:
+                raise FreeholdError("tool.wrong-arguments", f"{self.name}: {name} has 1 to {longest} characters")
         return given
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 async def _list_files(caller: OwnCaller, given: Json) -> str:
@@ -90,17 +106,14 @@ async def _run_command(caller: OwnCaller, given: Json) -> str:
     return await caller.run(given["command"])
 
 
-async def _run_code(caller: OwnCaller, given: Json) -> str:
-    ran = await caller.home.code.execute(given.get("language", "python"), given["code"])
-    values = (f"[{item.type}]" if item.text is None else item.text for item in ran.items)
-    parts = [ran.stdout, ran.stderr, *values]
-    if ran.limit is not None:
-        parts.append(f"The code was ended at its limit: {ran.limit}.")
-    elif ran.error is not None:
-        parts.append(ran.error.traceback or f"{ran.error.name}: {ran.error.message}")
-    elif ran.exit_code:
-        parts.append(f"The code ended with exit code {ran.exit_code}.")
-    return "\n".join(part.rstrip("\n") for part in parts if part)[:MAX_TEXT] or "Done. There is no output."
+async def _run_code(caller: OwnCaller, given: Json) -> ToolAnswer:
+    packages = frozenset(given["packages"]) if "packages" in given else None
+    call = CodeCall(given.get("language", "python"), given["code"], given.get("call"), packages)
+    if "context" not in given:
+        source, grants = read_source(call.language, call.code), {"packages": sorted(packages or ())}
+        return describe_code_run(await caller.home.code.execute(call.language, source, call=call.call, grants=grants))
+    key = caller.token, call.language, given["context"]
+    return describe_code_run(*await caller.contexts.execute(caller.home.code, key, call))
 
 
 async def _read_log(caller: OwnCaller, given: Json) -> str:
@@ -161,8 +174,24 @@ OWN_TOOLS = {
             "run_code",
             "terminal",
             "Run code in a sealed process of its own, in milliseconds and without files or network, and get the value of"
-            " its last expression.",
-            {"code": _TEXT, "language": {**_TEXT, "enum": list(_LANGUAGES)}},
+            " its last expression, and its figures.",
+            {
+                "code": {**_TEXT, "description": "For wasm: a module in the text format, or its bytes in base64."},
+                "language": {**_TEXT, "enum": list(LANGUAGES)},
+                "context": {
+                    **_TEXT,
+                    "minLength": 1,
+                    "maxLength": MAX_NAME,
+                    "description": "A name: calls with the same name and language share their variables.",
+                },
+                "packages": {
+                    "type": "array",
+                    "items": _TEXT,
+                    "maxItems": MAX_PACKAGES,
+                    "description": "Packages that are prepared in the computer. Others than before begin a context anew.",
+                },
+                "call": {**_TEXT, "description": "For wasm: a function of the module, such as add(40, 2)."},
+            },
             ("code",),
             _run_code,
         ),

@@ -6,6 +6,8 @@ an input gets an error. Its tools are used, and its resources and prompts by too
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from freehold import __version__
@@ -30,12 +32,14 @@ MAX_RESULT = 100_000
 
 
 class McpTransport(Protocol):
-    """Sends one message, and receives those of the server. Raises `mcp.ended` when the server has ended."""
+    """Raises `mcp.ended` when the server has ended."""
 
-    async def send(self, message: Json) -> None: ...
+    async def send(self, message: Json) -> None:
+        """Sends a message that has no answer. It may be called while `ask` is open."""
+        ...
 
-    async def receive(self) -> Json:
-        """The next message."""
+    def ask(self, message: Json) -> AbstractAsyncContextManager[AsyncIterator[Json]]:
+        """Sends a request. Yields the messages of the server as they come; the answer is one of them."""
         ...
 
 
@@ -98,15 +102,18 @@ class McpClient:
             try:
                 async with asyncio.timeout(timeout):
                     message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
-                    await self._transport.send(message)
-                    return await self._wait_for(self._number)
+                    async with self._transport.ask(message) as messages:
+                        return await self._wait_for(messages, self._number)
             except TimeoutError:
                 words = f"The MCP server {self._name} did not answer {method} within {timeout:g} s"
                 raise FreeholdError("mcp.silent", words) from None
 
-    async def _wait_for(self, number: int) -> Json:
-        for _ in range(MAX_MESSAGES):
-            message = await self._transport.receive()
+    async def _wait_for(self, messages: AsyncIterator[Json], number: int) -> Json:
+        count = 0
+        async for message in messages:
+            count += 1
+            if count > MAX_MESSAGES:
+                raise self._bad_answer(f"sent more than {MAX_MESSAGES} messages instead of an answer")
             if "method" in message:
                 await self._answer(message)
             elif message.get("id") == number:
@@ -115,7 +122,7 @@ class McpClient:
                     raise self._bad_answer(f"refused: {str(error.get('message'))[:1000]}")
                 result = message.get("result")
                 return result if isinstance(result, dict) else {}
-        raise self._bad_answer(f"sent more than {MAX_MESSAGES} messages instead of an answer")
+        raise self._bad_answer("did not answer")
 
     async def _answer(self, message: Json) -> None:
         if "id" not in message:

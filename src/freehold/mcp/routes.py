@@ -26,7 +26,7 @@ from freehold.mcp.bodies import (
 )
 from freehold.mcp.protocol import MAX_MESSAGE
 
-CALLBACK = "/v1/mcp-callback"
+CALLBACK = "/oauth/mcp-callback"
 RUN_TIMEOUT = 120.0
 API_TIMEOUT = 30.0
 MAX_OUTPUT = 100_000
@@ -36,6 +36,7 @@ class McpRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._mcp = context.mcp
         self._services = context.services
+        self._context = context
 
     @get("/v1/mcp", scope="read")
     async def list_mcp_servers(self) -> list[McpServerBody]:
@@ -69,15 +70,17 @@ class McpRoutes:
     @post("/v1/mcp/{name}/sign-in", scope="admin")
     async def begin_mcp_sign_in(self, name: UrlName, request: Request) -> McpSignInBody:
         """Begin a sign-in to a remote server. Your browser must open the returned address."""
-        redirect = f"{self._services.base_url}{CALLBACK}"
+        gateway = self._services.manifest.gateway
+        # Servers register addresses with https and those of `localhost`, and not of names below it. It leads to the pages.
+        base = f"http://localhost:{gateway.port}" if gateway.public_url is None else self._services.base_url
+        redirect = f"{base}{CALLBACK}"
         who = principal_of(request.scope).who
         return McpSignInBody(address=await self._mcp.begin_sign_in(name, redirect, who=who))
 
     @delete("/v1/mcp/{name}/sign-in", scope="admin")
     async def end_mcp_sign_in(self, name: UrlName, request: Request) -> McpServerBody:
-        """Forget the tokens of a remote server."""
-        self._mcp.find(name)
-        await asyncio.to_thread(self._mcp.sign_ins.forget, name)
+        """Forget the tokens of a remote server, and end its connections in all sessions."""
+        await self._mcp.sign_out(name)
         who = principal_of(request.scope).who
         await asyncio.to_thread(self._services.timeline.append, "mcp.signed_out", {"server": name}, who=who)
         return await asyncio.to_thread(self._describe, name)
@@ -122,11 +125,12 @@ class McpRoutes:
         # Not before somebody uses it: the client is heavy.
         from freehold.client import Freehold
         from freehold.client._async.connection import AsyncConnection
+        from freehold.mcp.own_code import OwnContexts
         from freehold.mcp.own_server import answer_message
         from freehold.mcp.own_tools import OwnCaller
 
         principal = principal_of(request.scope)
-        if principal.token is None:
+        if (token := principal.token) is None:
             raise FreeholdError("identity.no-token", "An MCP client needs an API token", hint="freehold token create")
         secret = request.headers["authorization"].removeprefix("Bearer ")
         url = f"http://localhost:{self._services.manifest.gateway.port}"
@@ -138,7 +142,11 @@ class McpRoutes:
             return f"{output}\n[exit code {done.exit_code}]"
 
         def make_caller() -> OwnCaller:
-            return OwnCaller(Freehold(url, token=secret), AsyncConnection(url, secret, API_TIMEOUT), run)
+            home, connection = (
+                Freehold(url, token=secret, timeout=RUN_TIMEOUT),
+                AsyncConnection(url, secret, API_TIMEOUT),
+            )
+            return OwnCaller(token.id, home, connection, run, self._context.service(OwnContexts))
 
         answer = await answer_message(await request.body(), make_caller)
         return Response(status_code=202) if answer is None else JSONResponse(answer)

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from freehold.agents.sessions.permission_request import make_text_request
@@ -13,6 +15,7 @@ from freehold.errors import FreeholdError
 from freehold.mcp.described_tool import DescribedTool
 from freehold.mcp.elsewhere import open_elsewhere
 from freehold.mcp.inside import open_inside
+from freehold.mcp.offered_name import fit_offered_name
 from freehold.mcp.pinned_tools import PinnedTool, PinnedTools
 from freehold.mcp.protocol import Json, McpClient
 from freehold.mcp.section import McpSection, McpServerSection
@@ -28,7 +31,11 @@ if TYPE_CHECKING:
 MAX_ARGUMENTS = 200_000
 FIRST_LIST_TIMEOUT = 10.0
 """Seconds that an agent waits at its start for a server whose tools were never seen."""
+FAILURE_PAUSE = 30.0
+"""Seconds in which an agent that lists its tools again does not wait again for a server that has failed."""
 TRIAL = "mcp-trial"
+_LOST = frozenset({"mcp.ended", "mcp.unreachable", "mcp.bad-answer"})
+"""What a connection answers that is no longer one."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ class McpServers:
         self.sign_ins = McpSignIns(vault)
         self._computer_of = computer_of
         self._open: dict[tuple[str, str], McpConnection] = {}
+        self._failed: dict[tuple[str, str], float] = {}
+        """When a server showed no tools: by its name and, for one inside, the session."""
         self._ending: set[asyncio.Task[None]] = set()
 
     @property
@@ -102,15 +111,26 @@ class McpServers:
 
     async def list_tools(self, session: str) -> Sequence[HostTool]:
         """The allowed tools of all servers that are switched on, for the agent of a session."""
-        tools: list[HostTool] = []
-        for name, section in self.sections.items():
-            if not section.enabled or await asyncio.to_thread(self.pinned.is_off, name):
-                continue
-            known = await asyncio.to_thread(self.pinned.list, name)
-            if not known and section.tools:
-                known = await self._see_first(name, session)
-            tools += [self._make_tool(section, one) for one in known.values() if one.is_allowed]
-        return tools
+        sections = [(name, section) for name, section in self.sections.items() if section.enabled]
+        found = await asyncio.gather(*(self._list_tools_of(name, section, session) for name, section in sections))
+        return [tool for tools in found for tool in tools]
+
+    async def _list_tools_of(self, name: str, section: McpServerSection, session: str) -> list[HostTool]:
+        if await asyncio.to_thread(self.pinned.is_off, name):
+            return []
+        known = await asyncio.to_thread(self.pinned.list, name)
+        # A remote server that one session cannot reach is not waited for by the next.
+        key = (name, session if section.url is None else "")
+        if not known and section.tools and not self._has_just_failed(key):
+            known = await self._see_first(name, session)
+            if not known:
+                self._failed[key] = time.monotonic()
+        return [self._make_tool(section, one) for one in known.values() if one.is_allowed]
+
+    def _has_just_failed(self, key: tuple[str, str]) -> bool:
+        begin = time.monotonic() - FAILURE_PAUSE
+        self._failed = {one: when for one, when in self._failed.items() if when > begin}
+        return key in self._failed
 
     async def try_server(self, name: str) -> dict[str, PinnedTool]:
         """Connect to a server now, and read its tools. Raises the reason when that fails."""
@@ -153,7 +173,7 @@ class McpServers:
                 await ask_permission(caller, make_text_request("other", f"{server}: {offered.name}", text, (subject,)))
             return await self._call(caller.session, server, section, offered, given)
 
-        name = f"{server}__{offered.name}"
+        name = fit_offered_name(server, offered.name)
         # A run reaches the network only when it was begun with that permission.
         permission = None if section.url is None else "network"
         return ForeignTool(name, offered.description, {}, (), call, permission=permission, schema=offered.schema)
@@ -161,9 +181,8 @@ class McpServers:
     async def _call(
         self, session: str, server: str, section: McpServerSection, offered: DescribedTool, given: Json
     ) -> str:
-        client = await self._connected(session, server, section)
+        client, described = await self._look(session, server, section)
         try:
-            described = await client.list_tools()  # each time: what it said before says nothing about now
             is_same = offered.name in described and described[offered.name].digest == offered.digest
             text, has_failed = await client.call(offered.name, given) if is_same else ("", False)
         except FreeholdError:
@@ -180,6 +199,24 @@ class McpServers:
             raise FreeholdError("mcp.failed", text or f"{offered.name} failed without a reason")
         return text
 
+    async def _look(
+        self, session: str, server: str, section: McpServerSection
+    ) -> tuple[McpClient, dict[str, DescribedTool]]:
+        """The tools as the server describes them now: what it said before says nothing about that.
+
+        A connection that was open may be one that the server has ended or forgotten. Nothing was called yet, so another
+        is opened, once.
+        """
+        was_open = (session, server) in self._open
+        client = await self._connected(session, server, section)
+        try:
+            return client, await client.list_tools()
+        except FreeholdError as error:
+            await self._drop(session, server)
+            if not was_open or error.code not in _LOST:
+                raise
+        return await self._look(session, server, section)
+
     async def _see_first(self, name: str, session: str) -> dict[str, PinnedTool]:
         """A server that does not answer in time offers nothing to this agent."""
         section = self.find(name)
@@ -192,6 +229,7 @@ class McpServers:
         return await asyncio.to_thread(self.pinned.list, name)
 
     async def _note(self, name: str, section: McpServerSection, offered: dict[str, DescribedTool]) -> None:
+        self._failed = {key: when for key, when in self._failed.items() if key[0] != name}
         await asyncio.to_thread(self.pinned.note, name, offered, frozenset(section.tools))
 
     async def _connected(self, session: str, name: str, section: McpServerSection) -> McpClient:
@@ -223,8 +261,8 @@ class McpServers:
     async def _connect(self, stack: AsyncExitStack, name: str, section: McpServerSection, session: str) -> McpClient:
         if section.url is not None:
             who = "owner" if session == TRIAL else f"session:{session}"
-            key = await self._find_key(name, section)
-            opened = open_elsewhere(self._egress(), name, section, key, who)
+            # For each request: a token is renewed while the session goes on, and is gone after a sign-out.
+            opened = open_elsewhere(self._egress(), name, section, partial(self._find_key, name, section), who)
             client = McpClient(name, await stack.enter_async_context(opened))
         else:
             inside = open_inside(self._computer_of(session), name, section, session)
@@ -248,7 +286,20 @@ class McpServers:
         return await self.sign_ins.begin(self._egress(), name, section.url, redirect, who=who)
 
     async def finish_sign_in(self, state: str, code: str, issuer: str | None) -> str:
-        return await self.sign_ins.finish(self._egress(), state, code, issuer)
+        """Connections as who was signed in before end."""
+        name = await self.sign_ins.finish(self._egress(), state, code, issuer)
+        await self._drop_all(name)
+        return name
+
+    async def sign_out(self, name: str) -> None:
+        """Forget the tokens of a server, and end its connections in all sessions. Idempotent."""
+        self.find(name)
+        await self.sign_ins.sign_out(name)
+        await self._drop_all(name)
+
+    async def _drop_all(self, name: str) -> None:
+        for session in [session for session, server in self._open if server == name]:
+            await self._drop(session, name)
 
     async def _drop(self, session: str, name: str) -> None:
         found = self._open.pop((session, name), None)

@@ -11,13 +11,17 @@ import json
 import re
 import secrets
 import time
+from collections import defaultdict
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
+from freehold import __version__
 from freehold.egress.host_client import HostClient, open_host_client
 from freehold.errors import FreeholdError
+from freehold.mcp.protocol import VERSION
+from freehold.mcp.token_address import may_carry_token
 
 if TYPE_CHECKING:
     from freehold.egress.service import EgressService
@@ -30,7 +34,19 @@ MAX_PENDING = 20
 EARLY = 60.0
 """Seconds before its end at which a token is renewed."""
 REQUEST_TIMEOUT = 30.0
-_METADATA = re.compile(r'resource_metadata="([^"]{1,2000})"')
+_METADATA = re.compile(r'resource_metadata="?([^",\s]{1,2000})')
+_RESOURCE = "/.well-known/oauth-protected-resource"
+_FIRST = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "freehold", "version": __version__},
+    },
+}
+"""What a server is asked without a token: some look at the request before they look for who sent it."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +79,15 @@ class McpSignIns:
     def __init__(self, vault: "Vault") -> None:
         self._vault = vault
         self._pending: dict[str, PendingSignIn] = {}
-        self._renewing = asyncio.Lock()
+        self._renewing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By server: one that does not answer delays no other."""
 
     async def begin(self, egress: "EgressService", server: str, resource: str, redirect: str, *, who: str) -> str:
-        """The address that the owner's browser opens. Raises `mcp.bad-answer`."""
+        """The address that the owner's browser opens. Raises `mcp.bad-answer`, and `mcp.bad-value` without TLS."""
+        if not may_carry_token(resource):
+            raise FreeholdError(
+                "mcp.bad-value", f"{resource[:200]} would be sent your token without TLS", hint="Use https"
+            )
         async with _open_client(egress, resource, who) as http:
             issuer, scopes = await _find_issuer(http, resource)
             metadata = await _read_issuer(http, issuer)
@@ -112,17 +133,19 @@ class McpSignIns:
             "resource": pending.resource,
         }
         tokens = await self._fetch_tokens(egress, form, pending.token_endpoint, pending.client, pending.resource, None)
-        await asyncio.to_thread(self._keep, pending.server, tokens)
+        async with self._renewing[pending.server]:  # or a renewal that is under way would put the old ones back
+            await asyncio.to_thread(self._keep, pending.server, tokens)
         return pending.server
 
     async def find_token(self, egress: "EgressService", server: str, resource: str) -> str | None:
         """The access token for a server, renewed when it is about to end; None when the owner has not signed in.
 
-        A token for another address than `resource` is not used.
+        A token for another address than `resource` is not used, and none is sent without TLS to another machine than
+        one of the owner.
         """
-        async with self._renewing:
+        async with self._renewing[server]:
             tokens = await asyncio.to_thread(self.read, server)
-            if tokens is None or tokens.resource != resource:
+            if tokens is None or tokens.resource != resource or not may_carry_token(resource):
                 return None
             if tokens.expires is None or tokens.expires > time.time() + EARLY:
                 return tokens.access
@@ -134,9 +157,13 @@ class McpSignIns:
                 "client_id": tokens.client,
                 "resource": tokens.resource,
             }
-            renewed = await self._fetch_tokens(
-                egress, form, tokens.token_endpoint, tokens.client, tokens.resource, tokens.refresh
-            )
+            try:
+                renewed = await self._fetch_tokens(
+                    egress, form, tokens.token_endpoint, tokens.client, tokens.resource, tokens.refresh
+                )
+            except FreeholdError as error:
+                error.hint = f"Try again, or sign in again: freehold mcp login {server}"
+                raise
             await asyncio.to_thread(self._keep, server, renewed)
             return renewed.access
 
@@ -151,8 +178,12 @@ class McpSignIns:
         except (ValueError, TypeError):
             return None
 
-    def forget(self, server: str) -> None:
-        """Blocking. Idempotent."""
+    async def sign_out(self, server: str) -> None:
+        """Forget the tokens, also one that is being renewed. Idempotent."""
+        async with self._renewing[server]:
+            await asyncio.to_thread(self._forget, server)
+
+    def _forget(self, server: str) -> None:
         try:
             self._vault.remove(_name(server))
         except FreeholdError as error:
@@ -200,7 +231,7 @@ async def _request(http: HostClient, method: str, address: str, **more: Any) -> 
 
     await http.allow(address)
     body = bytearray()
-    headers = {"accept": "application/json", "accept-encoding": "identity"}
+    headers = {"accept": "application/json, text/event-stream", "accept-encoding": "identity"}
     try:
         async with http.http.stream(method, address, headers=headers, **more) as response:
             async for piece in response.aiter_raw():
@@ -224,17 +255,28 @@ async def _send(http: HostClient, method: str, address: str, **more: Any) -> Jso
     return answer
 
 
+async def _read_first(http: HostClient, addresses: list[str]) -> Json:
+    """The document at the first of these addresses that has one. Raises the failure of the first."""
+    failures: list[FreeholdError] = []
+    for address in addresses:
+        try:
+            return await _send(http, "GET", address)
+        except FreeholdError as error:
+            failures.append(error)
+    raise failures[0]
+
+
 async def _find_issuer(http: HostClient, resource: str) -> tuple[str, list[str]]:
     """The authorization server of a resource, and the scopes that it names."""
-    status, challenge, _ = await _request(http, "POST", resource, content=b"{}")
+    status, challenge, _ = await _request(http, "POST", resource, json=_FIRST)
     if status != 401:
         raise FreeholdError("mcp.not-offered", f"The server asks for no sign-in: it answered {status}")
     named = _METADATA.search(challenge)
     parts = urlsplit(resource)
     root = f"{parts.scheme}://{parts.netloc}"
-    address = urljoin(resource, named[1]) if named else f"{root}/.well-known/oauth-protected-resource{parts.path}"
-    _require_safe(address, resource)
-    document = await _send(http, "GET", address)
+    places = [urljoin(resource, named[1])] if named else [f"{root}{_RESOURCE}{parts.path}", f"{root}{_RESOURCE}"]
+    _require_safe(places[0], resource)
+    document = await _read_first(http, places)
     if str(document.get("resource") or resource).rstrip("/") not in (resource.rstrip("/"), root):
         raise _bad_answer("describes another resource than itself")
     servers, scopes = document.get("authorization_servers"), document.get("scopes_supported")
@@ -247,18 +289,13 @@ async def _find_issuer(http: HostClient, resource: str) -> tuple[str, list[str]]
 async def _read_issuer(http: HostClient, issuer: str) -> Json:
     parts = urlsplit(issuer)
     root, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-    failure: FreeholdError | None = None
-    for kind in ("oauth-authorization-server", "openid-configuration"):
-        try:
-            found = await _send(http, "GET", f"{root}/.well-known/{kind}{path}")
-        except FreeholdError as error:
-            failure = failure or error
-            continue
-        if str(found.get("issuer")).rstrip("/") != issuer.rstrip("/"):
-            raise _bad_answer("names another issuer than the one that was asked")
-        return found
-    assert failure is not None
-    raise failure
+    places = [f"{root}/.well-known/{kind}{path}" for kind in ("oauth-authorization-server", "openid-configuration")]
+    if path:
+        places.append(f"{root}{path}/.well-known/openid-configuration")  # as OpenID places it
+    found = await _read_first(http, places)
+    if str(found.get("issuer")).rstrip("/") != issuer.rstrip("/"):
+        raise _bad_answer("names another issuer than the one that was asked")
+    return found
 
 
 async def _register(http: HostClient, metadata: Json, redirect: str) -> str:
@@ -275,6 +312,8 @@ async def _register(http: HostClient, metadata: Json, redirect: str) -> str:
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": "none",
+        # A web application, which is assumed otherwise, has no address without TLS.
+        "application_type": "web" if redirect.startswith("https://") else "native",
     }
     answer = await _send(http, "POST", _read_address(metadata, "registration_endpoint"), json=body)
     client = answer.get("client_id")
@@ -292,8 +331,8 @@ def _read_address(metadata: Json, name: str) -> str:
 
 
 def _require_safe(address: str, beside: str) -> None:
-    """https, or http where the server itself is one without TLS, which the manifest allows for a machine of the owner."""
+    """https; or http to a machine of the owner, where the server that names the address is one without TLS itself."""
     parts = urlsplit(address)
-    plain = parts.scheme == "http" and urlsplit(beside).scheme == "http"
-    if not (parts.scheme == "https" or plain) or not parts.hostname or parts.username or not address.isprintable():
+    leaves_tls = parts.scheme == "http" and urlsplit(beside).scheme != "http"
+    if leaves_tls or not may_carry_token(address):
         raise _bad_answer("names an address that is not safe")

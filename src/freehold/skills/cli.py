@@ -18,10 +18,10 @@ from freehold.strict_json import EpochSeconds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from freehold.client.skill_models import LookedSkill, SkillFindingInfo
+    from freehold.client.skill_models import LookedSkill, SkillFileChange, SkillFindingInfo, SkillScriptInfo
     from freehold.skills.library import SkillChange, SkillDetails
     from freehold.skills.loads import SkillUse
-    from freehold.skills.sources import FoundSkill
+    from freehold.skills.sources import FoundSkill, Refused
 
 
 @dataclass(frozen=True)
@@ -93,26 +93,21 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
       freehold skills add https://github.com/anthropics/skills pdf --commit main
       freehold skills show charts
     """
-    if ctx.invoked_subcommand is not None:
-        return
-    from freehold.skills.library import SkillLibrary
+    if ctx.invoked_subcommand is None:
+        _list_skills(home, as_json=as_json)
 
-    require_home(home)
-    lock = SkillLibrary(home).read_lock()
-    uses = _read_uses(home)
-    if as_json:
-        rows = [
-            ListedSkill(name, **vars(skill), loads=uses[name].count if name in uses else 0)
-            for name, skill in lock.skills.items()
-        ]
-        echo_json(rows, indent=2)
-        return
-    for name, skill in lock.skills.items():
-        state = "" if skill.is_on else "  (off)"
-        used = f"loaded {uses[name].count}×" if name in uses else "never loaded"
-        click.echo(f"{name:24}{skill.digest[:12]}  {used:14}  {_shorten(skill.description)}{state}")
-    if not lock.skills:
-        click.echo("There are no skills. Add those that come with Freehold: freehold skills add shipped --all")
+
+@command.command("list")
+@home_option
+@json_option(JsonOutput(ListedSkill, "list"))
+def list_command(home: Home, as_json: bool) -> None:
+    """List the skills with their versions and how often they were loaded.
+
+    \b
+    Example:
+      freehold skills list
+    """
+    _list_skills(home, as_json=as_json)
 
 
 @command.command()
@@ -139,14 +134,18 @@ def add(
       freehold skills add skill-proposals
     """
     from freehold.skills.library import SkillLibrary, choose_skills
-    from freehold.skills.sources import is_remote
+    from freehold.skills.sources import is_remote, reasons_of
 
     require_home(home)
     library = SkillLibrary(home)
     if is_remote(source):
         added = _add_remote(home, source, commit, names, every=every, yes=yes)
     else:
-        chosen = choose_skills(library.read(source, commit), names, every=every)
+        refused: Refused = {}
+        found = library.read(source, commit, refused)
+        reasons = reasons_of(refused)
+        _show_refused(reasons)
+        chosen = choose_skills(found, names, reasons, every=every)
         for one in chosen:
             _show_new(one)
         _confirm(len(chosen), yes=yes)
@@ -165,7 +164,7 @@ def add(
 @home_option
 @json_option(JsonOutput(ShownSkill))
 def show(name: str, home: Home, as_json: bool) -> None:
-    """Show one skill: where it is from, its files, what its scripts run, and its instructions.
+    """Show where a skill is from, its files, scripts and instructions.
 
     \b
     Example:
@@ -178,16 +177,17 @@ def show(name: str, home: Home, as_json: bool) -> None:
         echo_json(_describe_skill(found), indent=2)
         return
     skill = found.skill
-    where = " ".join(part for part in (skill.source.place, skill.source.part, skill.source.commit) if part)
+    source = skill.source
+    where = " ".join(part for part in (source.place, source.part, source.ref, source.commit) if part)
     click.echo(f"{'name':14}{name}{'' if skill.is_on else ' (off)'}")
-    click.echo(f"{'description':14}{skill.description}")
+    click.echo(make_visible(f"{'description':14}{skill.description}", lines=False))
     click.echo(f"{'version':14}{skill.digest}")
-    click.echo(f"{'from':14}{skill.source.kind} {where}")
+    click.echo(f"{'from':14}{source.kind} {where}")
     click.echo(f"{'size':14}{skill.size} bytes in {skill.files} files")
     for script in found.scripts:
-        click.echo(f"{'script':14}{script.path}  (runs with {script.runs})")
+        click.echo(make_visible(f"{'script':14}{script.path}  (runs with {script.runs})", lines=False))
     _show_findings(found.findings)
-    click.echo(f"\n{found.package.instructions.rstrip()}")
+    click.echo(f"\n{make_visible(found.package.instructions.rstrip())}")
 
 
 @command.command()
@@ -197,7 +197,7 @@ def show(name: str, home: Home, as_json: bool) -> None:
 @yes_option
 @home_option
 def update(name: str, source: str | None, commit: str | None, yes: bool, home: Home) -> None:
-    """Show what changed in a skill's source, and use the new version if you agree.
+    """Show what changed in a skill's source, and use it if you agree.
 
     \b
     Example:
@@ -210,9 +210,10 @@ def update(name: str, source: str | None, commit: str | None, yes: bool, home: H
     place, newest = latest_of(library.find_source(name))
     place, newest = (source or place), (commit or (None if source else newest))
     if is_remote(place):
-        _update_remote(home, name, place, commit, yes=yes)
+        _update_remote(home, name, place, newest, yes=yes)
         return
-    found = library.find_update(name, library.read(place, newest))
+    refused: Refused = {}
+    found = library.find_update(name, library.read(place, newest, refused), refused)
     if found is None:
         click.echo(f"{name} is the same there.")
         return
@@ -269,27 +270,84 @@ def check(source: str | None, commit: str | None, home: Home, as_json: bool) -> 
     \b
     Examples:
       freehold skills check ~/skills/charts
+      freehold skills check https://github.com/anthropics/skills --commit main
       freehold skills check
     """
+    found = _check(home, source, commit)
+    if as_json:
+        echo_json(found, indent=2)
+    else:
+        for one in found:
+            count = f"{len(one.findings)} findings" if one.findings else "ok"
+            click.echo(make_visible(f"{one.name:24}{count}", lines=False))
+            _show_findings(one.findings)
+    if any(finding.level == "refused" for one in found for finding in one.findings):
+        raise SystemExit(1)
+
+
+def _check(home: Home, source: str | None, commit: str | None) -> list[CheckedSkill]:
     from freehold.skills.checks import check_package
     from freehold.skills.library import SkillLibrary
+    from freehold.skills.sources import is_remote, reasons_of
 
+    if source is not None and is_remote(source):
+        return _check_remote(home, source, commit)
     library = SkillLibrary(home)
+    refused: Refused = {}
     if source is None:
         lock = library.read_lock()
         library.store.check(lock)
         packages = [library.store.read(skill.digest) for skill in lock.skills.values()]
     else:
-        packages = [one.package for one in library.read(source, commit)]
-    found = {package.name: check_package(package) for package in packages}
+        packages = [one.package for one in library.read(source, commit, refused)]
+    checked = [CheckedSkill(package.name, tuple(check_package(package))) for package in packages]
+    return [*checked, *_list_refused(reasons_of(refused))]
+
+
+def _check_remote(home: Home, place: str, commit: str | None) -> list[CheckedSkill]:
+    from freehold.cli._running_freehold import running_freehold
+
+    with running_freehold(home, "skills", "admin") as freehold:
+        looked = freehold.skills.look("remote", place, commit=commit)
+    checked = [
+        CheckedSkill(
+            one.content.name,
+            tuple(
+                SkillFinding("refused" if found.level == "refused" else "noted", found.path, found.line, found.words)
+                for found in one.content.findings
+            ),
+        )
+        for one in looked.skills
+    ]
+    return [*checked, *_list_refused(looked.refused)]
+
+
+def _list_refused(reasons: "Mapping[str, str]") -> list[CheckedSkill]:
+    return [
+        CheckedSkill(folder, (SkillFinding("refused", folder, None, f"cannot be read as a skill: {words}"),))
+        for folder, words in reasons.items()
+    ]
+
+
+def _list_skills(home: Home, *, as_json: bool) -> None:
+    from freehold.skills.library import SkillLibrary
+
+    require_home(home)
+    lock = SkillLibrary(home).read_lock()
+    uses = _read_uses(home)
     if as_json:
-        echo_json([CheckedSkill(name, tuple(findings)) for name, findings in found.items()], indent=2)
-    else:
-        for name, findings in found.items():
-            click.echo(f"{name:24}{'ok' if not findings else f'{len(findings)} findings'}")
-            _show_findings(findings)
-    if any(finding.level == "refused" for findings in found.values() for finding in findings):
-        raise SystemExit(1)
+        rows = [
+            ListedSkill(name, **vars(skill), loads=uses[name].count if name in uses else 0)
+            for name, skill in lock.skills.items()
+        ]
+        echo_json(rows, indent=2)
+        return
+    for name, skill in lock.skills.items():
+        state = "" if skill.is_on else "  (off)"
+        used = f"loaded {uses[name].count}×" if name in uses else "never loaded"
+        click.echo(f"{name:24}{skill.digest[:12]}  {used:14}  {_shorten(skill.description)}{state}")
+    if not lock.skills:
+        click.echo("There are no skills. Add those that come with Freehold: freehold skills add shipped --all")
 
 
 def _switch(home: Home, name: str, *, on: bool) -> None:
@@ -312,8 +370,10 @@ def _add_remote(
     from freehold.skills.library import choose_names
 
     with running_freehold(home, "skills", "admin") as freehold:
-        looked = {one.content.name: one for one in freehold.skills.look("remote", place, commit=commit).skills}
-        chosen = [looked[name] for name in choose_names(list(looked), names, every=every)]
+        answer = freehold.skills.look("remote", place, commit=commit)
+        _show_refused(answer.refused)
+        looked = {one.content.name: one for one in answer.skills}
+        chosen = [looked[name] for name in choose_names(list(looked), names, answer.refused, every=every)]
         for one in chosen:
             _show_looked(one)
         _confirm(len(chosen), yes=yes)
@@ -322,12 +382,13 @@ def _add_remote(
 
 def _update_remote(home: Home, name: str, place: str, commit: str | None, *, yes: bool) -> None:
     from freehold.cli._running_freehold import running_freehold
+    from freehold.skills.library import require_not_refused
 
     with running_freehold(home, "skills", "admin") as freehold:
-        looked = [
-            one for one in freehold.skills.look("remote", place, commit=commit).skills if one.content.name == name
-        ]
+        answer = freehold.skills.look("remote", place, commit=commit)
+        looked = [one for one in answer.skills if one.content.name == name]
         if not looked:
+            require_not_refused(name, answer.refused)
             raise FreeholdError("skill.not-found", f"There is no skill {name} in {place}")
         if looked[0].content.digest == looked[0].in_use:
             click.echo(f"{name} is the same there.")
@@ -339,16 +400,17 @@ def _update_remote(home: Home, name: str, place: str, commit: str | None, *, yes
     click.echo(f"Updated {name} to {looked[0].content.digest[:12]}.")
 
 
+def _show_refused(reasons: "Mapping[str, str]") -> None:
+    for folder, words in reasons.items():
+        click.echo(make_visible(f"{folder} cannot be read as a skill: {words}", lines=False), err=True)
+
+
 def _show_looked(looked: "LookedSkill") -> None:
     content = looked.content
-    for change in looked.changes:
-        click.echo(f"{change.word}: {change.path}")
-        click.echo(make_visible(change.diff) if change.diff is not None else "  (not a short text)")
-    click.echo(f"{content.name}: {content.description}", err=True)
-    click.echo(f"  {content.size} bytes in {len(content.files)} files, version {content.digest[:12]}", err=True)
+    _show_changes(looked.changes)
+    _show_head(content.name, content.description, content.size, len(content.files), content.digest)
     click.echo(f"  commit {looked.source.commit}", err=True)
-    for script in content.scripts:
-        click.echo(f"  script {script.path}, runs with {script.runs}", err=True)
+    _show_scripts(content.scripts)
     _show_findings(content.findings, err=True)
 
 
@@ -370,20 +432,28 @@ def _show_new(found: "FoundSkill") -> None:
     from freehold.skills.checks import check_package, list_scripts
 
     package = found.package
-    click.echo(f"{package.name}: {package.front_matter.description}", err=True)
-    click.echo(f"  {package.size} bytes in {len(package.files)} files, version {package.digest[:12]}", err=True)
-    for script in list_scripts(package):
-        click.echo(f"  script {script.path}, runs with {script.runs}", err=True)
+    _show_head(package.name, package.front_matter.description, package.size, len(package.files), package.digest)
+    _show_scripts(list_scripts(package))
     _show_findings(check_package(package), err=True)
+
+
+def _show_head(name: str, description: str, size: int, files: int, digest: str) -> None:
+    click.echo(make_visible(f"{name}: {description}", lines=False), err=True)
+    click.echo(f"  {size} bytes in {files} files, version {digest[:12]}", err=True)
+
+
+def _show_scripts(scripts: "Sequence[SkillScript | SkillScriptInfo]") -> None:
+    for one in scripts:
+        click.echo(make_visible(f"  script {one.path}, runs with {one.runs}", lines=False), err=True)
 
 
 def _show_findings(findings: "Sequence[SkillFinding | SkillFindingInfo]", *, err: bool = False) -> None:
     for one in findings:
         line = "" if one.line is None else f":{one.line}"
-        click.echo(f"  {one.level}: {one.path}{line} {one.words}", err=err)
+        click.echo(make_visible(f"  {one.level}: {one.path}{line} {one.words}", lines=False), err=err)
 
 
-def _show_changes(changes: "list[SkillChange]") -> None:
+def _show_changes(changes: "Sequence[SkillChange | SkillFileChange]") -> None:
     for change in changes:
         click.echo(f"{change.word}: {change.path}")
         click.echo(make_visible(change.diff) if change.diff is not None else "  (not a short text)")

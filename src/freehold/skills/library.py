@@ -2,7 +2,7 @@
 
 import difflib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from freehold.errors import FreeholdError
@@ -11,7 +11,7 @@ from freehold.skills.checks import SkillFinding, SkillScript, check_package, lis
 from freehold.skills.lock import LockedSkill, SkillLock, SkillSource, read_skill_lock, write_skill_lock
 from freehold.skills.package import SkillPackage
 from freehold.skills.proposals import PROPOSALS, read_proposals
-from freehold.skills.sources import FoundSkill, read_source
+from freehold.skills.sources import FoundSkill, Refused, read_source, reasons_of
 from freehold.skills.store import SkillStore
 
 MAX_DIFF = 200_000
@@ -83,13 +83,15 @@ class SkillLibrary:
         package = self.store.read(skill.digest)
         return SkillDetails(name, skill, package, list_scripts(package), check_package(package))
 
-    def read(self, place: str, commit: str | None = None) -> list[FoundSkill]:
+    def read(self, place: str, commit: str | None = None, refused: Refused | None = None) -> list[FoundSkill]:
         """All skills of a source that needs no egress: see `read_source`. Also those that agents propose."""
         if place != PROPOSALS:
-            return read_source(place, commit=commit)
-        found, refused = read_proposals(self._workspace)
+            return read_source(place, commit=commit, refused=refused)
+        found, not_read = read_proposals(self._workspace)
+        if refused is not None:
+            refused.update({name: FreeholdError("skill.refused", words) for name, words in not_read.items()})
         if not found:
-            why = "".join(f"; {name[:80]!a}: {words}" for name, words in refused.items())
+            why = "".join(f"; {name[:80]!a}: {words}" for name, words in not_read.items())
             raise FreeholdError("skill.not-found", f"There is no proposal of a skill{why}")
         return found
 
@@ -97,12 +99,13 @@ class SkillLibrary:
         """Where a skill is looked for when it is updated."""
         return self._require(self.read_lock(), name).source
 
-    def find_update(self, name: str, found: Sequence[FoundSkill]) -> FoundSkill | None:
+    def find_update(self, name: str, found: Sequence[FoundSkill], refused: Refused | None = None) -> FoundSkill | None:
         """The version that a source has now; None when it is the one that is used. Raises `skill.not-found`."""
         skill = self._require(self.read_lock(), name)
         for one in found:
             if one.package.name == name:
                 return None if one.package.digest == skill.digest else one
+        require_not_refused(name, reasons_of(refused or {}))
         raise FreeholdError("skill.not-found", f"There is no skill {name} any more where it came from")
 
     def compare(self, name: str, new: SkillPackage) -> list[SkillChange]:
@@ -156,16 +159,28 @@ def latest_of(source: SkillSource) -> tuple[str, str | None]:
         kind, _, name = source.place.partition(":")
         cut = name.rfind("@") if kind == "npm" else name.find("==")
         return f"{kind}:{name[:cut] if cut > 0 else name}", None
-    return source.place, "HEAD" if source.kind == "git" else None
+    return source.place, source.ref or ("HEAD" if source.kind == "git" else None)
 
 
-def choose_skills(found: Sequence[FoundSkill], names: Sequence[str], *, every: bool) -> list[FoundSkill]:
+def choose_skills(
+    found: Sequence[FoundSkill], names: Sequence[str], refused: Mapping[str, str] | None = None, *, every: bool
+) -> list[FoundSkill]:
     """Those that the owner has named; the only one there is; or all. Raises `skill.bad-choice` when it is not clear which."""
     known = {one.package.name: one for one in found}
-    return list(found) if every else [known[name] for name in choose_names(list(known), names, every=False)]
+    return list(found) if every else [known[name] for name in choose_names(list(known), names, refused, every=False)]
 
 
-def choose_names(known: Sequence[str], names: Sequence[str], *, every: bool) -> list[str]:
+def require_not_refused(name: str, refused: Mapping[str, str]) -> None:
+    """Raises `skill.refused` with the reason, when a folder of that name cannot be read."""
+    for folder, words in refused.items():
+        if folder.rpartition("/")[2] == name:
+            raise FreeholdError("skill.refused", f"The skill {name} cannot be read: {words}")
+
+
+def choose_names(
+    known: Sequence[str], names: Sequence[str], refused: Mapping[str, str] | None = None, *, every: bool
+) -> list[str]:
+    """As `choose_skills`, of the names that are known. `refused`: by the folder, why it cannot be read as a skill."""
     if every or (len(known) == 1 and not names):
         return list(known)
     if not names:
@@ -175,6 +190,8 @@ def choose_names(known: Sequence[str], names: Sequence[str], *, every: bool) -> 
             hint="Name one of them, or say --all",
         )
     missing = [name for name in names if name not in known]
+    for name in missing:
+        require_not_refused(name, refused or {})
     if missing:
         raise FreeholdError(
             "skill.not-found", f"There is no skill {missing[0][:80]!a}", hint=f"The skills are: {', '.join(known)}"

@@ -18,6 +18,7 @@ SourceKind = Literal["folder", "archive", "git", "remote", "package", "shipped",
 @dataclass(frozen=True)
 class SkillSource:
     """Where a skill came from. `commit`: of a git repository. `part`: the folder of the skill inside of the source.
+    `ref`: the branch or tag that the owner has named, where updates are looked for.
 
     `place`: a path of this machine, the address of a repository, a package with its version, or a name of ours.
     """
@@ -26,6 +27,7 @@ class SkillSource:
     place: str
     part: str = ""
     commit: str | None = None
+    ref: str | None = None
 
 
 @dataclass(frozen=True)

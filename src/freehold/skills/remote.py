@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from freehold.egress.host_proxy import serve_host_proxy
 from freehold.errors import FreeholdError
-from freehold.skills.sources import FoundSkill, read_commit
+from freehold.skills.sources import REF, FoundSkill, Refused, read_commit, require_some
 
 if TYPE_CHECKING:
     from freehold.egress.service import EgressService
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 FETCH_TIMEOUT = 300.0
 MAX_PACK = 512 * 1024 * 1024
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,200}")
 _SAFE = (
     *("-c", "protocol.allow=never", "-c", "protocol.https.allow=always", "-c", "protocol.http.allow=always"),
     *("-c", "core.hooksPath=/dev/null", "-c", "fetch.fsckObjects=true", "-c", "http.followRedirects=false"),
@@ -27,14 +26,16 @@ _SAFE = (
 )
 
 
-async def read_remote(egress: "EgressService", url: str, commit: str | None, *, who: str) -> list[FoundSkill]:
+async def read_remote(
+    egress: "EgressService", url: str, commit: str | None, refused: Refused | None = None, *, who: str
+) -> list[FoundSkill]:
     """All skills of a commit, tag or branch; of the newest commit without one. The source names the commit.
 
     The host of the address is allowed for this alone, unless a rule denies it. Raises `skill.not-fetched`.
     """
     place, host = _read_address(url)
     wanted = commit or "HEAD"
-    if _COMMIT.fullmatch(wanted) is None and _REF.fullmatch(wanted) is None:
+    if _COMMIT.fullmatch(wanted) is None and REF.fullmatch(wanted) is None:
         raise FreeholdError("skill.bad-choice", f"{wanted[:100]!a} is not the name of a commit, tag or branch")
     if place.startswith("http://") and _COMMIT.fullmatch(wanted) is None:
         raise FreeholdError(
@@ -48,7 +49,10 @@ async def read_remote(egress: "EgressService", url: str, commit: str | None, *, 
         with tempfile.TemporaryDirectory(prefix="freehold-skill-") as folder:
             async with serve_host_proxy(egress, session) as proxy:
                 await _fetch(folder, place, wanted, proxy)
-            return await asyncio.to_thread(lambda: list(read_commit(Path(folder), "FETCH_HEAD", "remote", place)))
+            found = await asyncio.to_thread(
+                lambda: list(read_commit(Path(folder), "FETCH_HEAD", "remote", place, refused, asked=wanted))
+            )
+            return require_some(found, refused, place)
     finally:
         egress.end_conversation(session)
 

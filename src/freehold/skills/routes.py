@@ -43,7 +43,7 @@ from freehold.skills.proposals import read_proposals
 from freehold.skills.registry_package import is_package
 from freehold.skills.remote import read_remote
 from freehold.skills.section import SkillsSection
-from freehold.skills.sources import SHIPPED, FoundSkill, is_remote, read_archive
+from freehold.skills.sources import SHIPPED, FoundSkill, Refused, is_remote, read_archive, reasons_of, require_some
 
 MAX_ARCHIVE = 64 * 1024 * 1024
 FilePath = Annotated[str, Query(min_length=1, max_length=300)]
@@ -79,20 +79,25 @@ class SkillRoutes:
         fits = {"shipped": True, "remote": is_remote(place), "package": is_package(place)}[body.source]
         if not fits:
             raise FreeholdError("skill.bad-choice", f"{place[:200]!a} is not the place of a {body.source} source")
-        return await self._show(await self._read(place, body.commit, request), {})
+        not_read: Refused = {}
+        found = await self._read(place, body.commit, request, not_read)
+        return await self._show(found, reasons_of(not_read))
 
     @post("/v1/skills/look/archive", scope="admin", max_body=MAX_ARCHIVE)
     async def look_at_skill_archive(self, request: Request) -> LookedSourceBody:
         """Look at the skills of a tar or zip archive, which is the body of the request. Nothing is added."""
         data = await request.body()
+        refused: Refused = {}
 
         def read() -> list[FoundSkill]:
             with tempfile.NamedTemporaryFile(prefix="freehold-skill-") as file:
                 file.write(data)
                 file.flush()
-                return list(read_archive(Path(file.name), partial(SkillSource, "archive", "uploaded")))
+                source = partial(SkillSource, "archive", "uploaded")
+                return require_some(list(read_archive(Path(file.name), source, refused)), refused, "this archive")
 
-        return await self._show(await asyncio.to_thread(read), {})
+        found = await asyncio.to_thread(read)
+        return await self._show(found, reasons_of(refused))
 
     @post("/v1/skills/{name}/look", scope="admin")
     async def look_for_skill_update(self, name: UrlName, request: Request) -> LookedSourceBody:
@@ -100,8 +105,9 @@ class SkillRoutes:
         source = await asyncio.to_thread(self._library.find_source, check_skill_name(name))
         if source.kind == "archive" and source.place == "uploaded":
             raise FreeholdError("skill.not-offered", f"The skill {name} was uploaded", hint="Upload the newer archive")
-        found = await self._read(*latest_of(source), request)
-        update = await asyncio.to_thread(self._library.find_update, name, found)
+        refused: Refused = {}
+        found = await self._read(*latest_of(source), request, refused)
+        update = await asyncio.to_thread(self._library.find_update, name, found, refused)
         return await self._show([] if update is None else [update], {})
 
     @post("/v1/skills", scope="admin")
@@ -150,10 +156,11 @@ class SkillRoutes:
         await self._record("skill.removed", {"skill": name}, request)
         return SkillNamesBody(names=[name])
 
-    async def _read(self, place: str, commit: str | None, request: Request) -> list[FoundSkill]:
+    async def _read(self, place: str, commit: str | None, request: Request, refused: Refused) -> list[FoundSkill]:
         if is_remote(place):
-            return await read_remote(self._services.egress, place, commit, who=principal_of(request.scope).who)
-        return await asyncio.to_thread(self._library.read, place, commit)
+            who = principal_of(request.scope).who
+            return await read_remote(self._services.egress, place, commit, refused, who=who)
+        return await asyncio.to_thread(self._library.read, place, commit, refused)
 
     async def _show(self, found: list[FoundSkill], refused: dict[str, str]) -> LookedSourceBody:
         self._looked.keep(found)
