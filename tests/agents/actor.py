@@ -167,6 +167,9 @@ def main() -> None:
                 "availableModes": [{"id": mode, "name": mode} for mode in ("auto", "ask", "plan", "yolo")],
             }
             result = {"sessionId": name, "modes": modes}
+            if kind == "models":
+                offered = [{"modelId": model, "name": model.title()} for model in ("sonnet", "opus")]
+                result["models"] = {"currentModelId": "sonnet", "availableModels": offered}
         elif method in ("session/resume", "session/load"):
             name = params["sessionId"]
             sessions[name] = json.loads(Path(f"/home/agent/{name}.json").read_text())

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from tests.support.condition import DEADLINE
+
 from freehold.agents.sessions.approval_store import ApprovalRow
 from freehold.agents.sessions.approvals import Approvals
 from freehold.agents.sessions.dependencies import HostGrant, SessionDependencies
@@ -34,9 +36,9 @@ from freehold.typed_call import TypedCall
 
 Json = dict[str, Any]
 Reply = TypeVar("Reply")
-EVENT_TIMEOUT = 30.0
+EVENT_TIMEOUT = DEADLINE
 STOPPED = ActiveStop("2026-01-01T00:00:00Z", "owner", "test")
-KINDS = ("resume", "load", "plain", "newer")
+KINDS = ("resume", "load", "plain", "newer", "models")
 
 
 class RecordingWatchers:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from tests.agents.test_installation import fake_npm
 from tests.credentials.private_servers import serve_tls
 from tests.egress.proxy_harness import FakeResolver, make_authority, run_proxy
@@ -33,7 +33,8 @@ def entry(name: str, **ways: Any) -> dict[str, Any]:
 AGENTS = [
     entry("alpha", npx={"package": "@x/alpha@1.2.3", "args": ["--acp"], "env": {"ALPHA": "1"}}),
     entry("beta", uvx={"package": "beta-agent[acp]==4.5.6", "cmd": "beta-acp", "args": ["serve"]}),
-    entry("gamma", binary={"linux-x86_64": {"archive": "https://x/g.tar.gz", "cmd": "./gamma"}}),
+    entry("epsilon", uvx={"package": "epsilon@0.5.10", "args": ["--acp"]}),
+    entry("gamma", binary={"plan9-mips": {"archive": "https://x/g.tar.gz", "cmd": "./gamma"}}),
     entry("delta", npx={"package": "delta"}),
 ]
 INDEX = json.dumps({"version": "1.0.0", "agents": AGENTS}).encode()
@@ -41,14 +42,15 @@ INDEX = json.dumps({"version": "1.0.0", "agents": AGENTS}).encode()
 
 def test_packages_become_descriptions_and_the_rest_says_why_not() -> None:
     found = {one.id: one for one in read_registry(INDEX)}
-    assert found["alpha"].describe() == {
-        "package": "npm:@x/alpha@1.2.3",
-        "command": ["alpha", "--acp"],
-        "env": {"ALPHA": "1"},
+    assert found["alpha"].list_keys() == {
+        "agents.alpha.package": "npm:@x/alpha@1.2.3",
+        "agents.alpha.command": ["alpha", "--acp"],
+        "agents.alpha.env.ALPHA": "1",
     }
-    assert found["beta"].describe() == {"package": "pypi:beta-agent[acp]==4.5.6", "command": ["beta-acp", "serve"]}
+    assert list(found["beta"].list_keys().values()) == ["pypi:beta-agent[acp]==4.5.6", ["beta-acp", "serve"]]
+    assert list(found["epsilon"].list_keys().values()) == ["pypi:epsilon==0.5.10", ["epsilon", "--acp"]]
     assert (found["gamma"].package, found["delta"].package) == ("", "")
-    assert "without a hash" in found["gamma"].why
+    assert "no program for this kind of machine" in found["gamma"].why
     assert "pinned" in found["delta"].why
     assert choose_program(found["alpha"], ["other"]) == "other"
     assert choose_program(found["alpha"], ["alpha", "other"]) == "alpha"
@@ -69,10 +71,19 @@ def test_packages_become_descriptions_and_the_rest_says_why_not() -> None:
         {"package": "x@1.0.0", "cmd": "../../bin/sh"},
         {"package": "x@1.0.0", "env": {"A=B": "1"}},
         {"package": "x@1.0.0", "env": {"A": 1}},
+        {"package": "x@1.0.0", "env": {"A": "shown\x1b[8mhidden"}},
+        {"package": "x@1.0.0", "env": {"A": "x" * 501}},
+        {"package": "x@1.0.0", "env": {f"A{number}": "" for number in range(51)}},
     ],
 )
 def test_an_entry_that_wants_more_than_a_package_is_not_offered(way: dict[str, Any]) -> None:
     (found,) = read_registry(json.dumps({"agents": [entry("x", npx=way)]}).encode())
+    assert found.package == ""
+
+
+@pytest.mark.parametrize("package", ["x", "x@latest", "x==1.0; evil", "x@1.0 evil==2", "x @ https://evil/x.whl"])
+def test_a_package_of_pypi_without_one_version_is_not_offered(package: str) -> None:
+    (found,) = read_registry(json.dumps({"agents": [entry("x", uvx={"package": package})]}).encode())
     assert found.package == ""
 
 
@@ -194,3 +205,60 @@ def test_an_agent_is_listed_with_version_and_licence_and_added_with_its_hashes(
     agent = find_agent(load_manifest(home.manifest, {}, home=home.root).manifest, "alpha")
     assert agent.command == ("alpha", "--acp")
     assert home.manifest.read_text().startswith("# mine\n")
+
+
+def add_from_index(home: Home, name: str, way: dict[str, Any], *options: str, answer: str = "") -> Result:
+    index = home.root.parent / "registry.json"
+    index.write_text(json.dumps({"agents": [entry(name, npx=way)]}))
+    words = ["registry", str(index), name, "--home", str(home.root), *options]
+    return CliRunner().invoke(command, words, input=answer)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    home = Home(tmp_path / "home", tmp_path / "run")
+    home.root.mkdir(mode=0o700)
+    home.manifest.write_text("")
+    fake_npm(monkeypatch, home)
+    return home
+
+
+def test_what_would_run_is_shown_before_it_is_written(home: Home) -> None:
+    way = {"package": "alpha@1.2.3", "args": ["--acp", "a b"], "env": {"ALPHA": "1"}}
+    asked = add_from_index(home, "alpha", way, answer="n\n")
+    assert "command  alpha --acp 'a b'" in asked.output
+    assert "env      ALPHA=1" in asked.output
+    assert home.manifest.read_text() == ""
+
+
+def test_a_newer_version_changes_only_what_the_index_says(home: Home) -> None:
+    mine = 'memory = [".alpha/sessions"]\nmode = "default"\n\n[agents.alpha.env]\nMINE = "1"\n'
+    home.manifest.write_text(f'[agents.alpha]\npackage = "npm:alpha@1.0.0"\ncommand = "alpha"\n{mine}')
+    added = add_from_index(home, "alpha", {"package": "alpha@1.2.3", "args": ["--acp"], "env": {"A": "2"}}, "--yes")
+    assert added.exit_code == 0, added.output
+    section = load_manifest(home.manifest, {}, home=home.root).manifest.agents.named["alpha"]
+    assert (section.package, section.command) == ("npm:alpha@1.2.3", ("alpha", "--acp"))
+    assert (section.memory, section.mode) == ((".alpha/sessions",), "default")
+    assert section.env == {"MINE": "1", "A": "2"}
+
+
+@pytest.mark.parametrize("name", ["builtin", "claude", "opencode", "default", "model"])
+def test_an_index_takes_no_name_of_an_agent_that_freehold_knows_nor_of_a_setting(home: Home, name: str) -> None:
+    refused = add_from_index(home, name, {"package": "evil@1.2.3"}, "--yes")
+    assert isinstance(refused.exception, FreeholdError)
+    assert home.manifest.read_text() == ""
+    assert read_receipt(home, name) is None
+
+
+@pytest.mark.parametrize("way", [{"args": ["--yolo"]}, {"env": {"AUTO_APPROVE": "1"}}])
+def test_an_index_does_not_switch_asking_off(home: Home, way: dict[str, Any]) -> None:
+    """Nor does it leave a manifest with which Freehold does not start."""
+    way = {"package": "alpha@1.2.3", **way}
+    refused = add_from_index(home, "alpha", way, "--yes")
+    assert isinstance(refused.exception, FreeholdError)
+    assert "unasked-agent" in refused.exception.hint
+    assert home.manifest.read_text() == ""
+    assert read_receipt(home, "alpha") is None
+    home.manifest.write_text('[security.exceptions.unasked-agent]\nreason = "alpha"\n')
+    allowed = add_from_index(home, "alpha", way, "--yes")
+    assert allowed.exit_code == 0, allowed.output

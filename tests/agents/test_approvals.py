@@ -83,7 +83,7 @@ async def test_a_tool_call_that_changes_while_it_waits_is_asked_again(harness: S
     turn = await harness.prompt(session, run("ls", during=[changed]))
     first = await wait_asked(harness, session)
     assert first.data["details"]["command"] == "ls"
-    await harness.watchers.until(session, "tool", title="ls")
+    await harness.watchers.until(session, "tool", raw_input={"command": "rm -rf /"})
     await harness.sessions.answer(first.id, "once", who="owner")
     second = await wait_asked(harness, session, 2)
     assert second.data["details"]["command"] == "rm -rf /"

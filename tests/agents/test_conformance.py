@@ -5,6 +5,8 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
+from tests.support.condition import DEADLINE
+
 from freehold.agents.acp.json_rpc import Json, JsonRpcPeer, Later
 from freehold.agents.sessions.permission_request import AskedCall
 from freehold.agents.sessions.transcript import TranscriptBuilder
@@ -57,7 +59,7 @@ async def test_a_turn_with_an_agent_on_the_protocols_own_sdk() -> None:
     peer = JsonRpcPeer(Pipe(process), on_notification=host.notified, on_pause=host.paused, on_request=host.permission)
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(peer.run())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE):
             able = await peer.request(
                 "initialize",
                 {"protocolVersion": 1, "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}}},

@@ -23,6 +23,7 @@ from freehold.agents.catalogue.registry import (
     split_choice,
 )
 from freehold.cli.agents import command
+from freehold.cli.main import freehold_command
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.manifest import Manifest, load_manifest
@@ -181,13 +182,24 @@ def test_a_description_says_how_the_agent_calls_its_model(home: Home) -> None:
     assert entry.configure(None).env["MY_URL"] == "/chat"
 
 
+def test_a_description_names_further_folders_of_skills_below_the_home(home: Home) -> None:
+    text = '[agents.mine]\ncommand = "mine"\nskills = [".mine/skills"]\n'
+    assert find_agent(manifest(home, text), "mine").launch(None).skills == (".mine/skills",)
+    changed = find_agent(manifest(home, '[agents.claude]\nskills = [".mine/skills"]\n'), "claude")
+    assert (changed.skills, changed.is_changed) == ((".mine/skills",), False)
+    for place in ("/etc", "../elsewhere", ".mine/../../elsewhere", "~/skills", ".", ""):
+        home.manifest.write_text(text.replace(".mine/skills", place))
+        (problem,) = load_manifest(home.manifest, {}, home=home.root).errors
+        assert "agents.mine.skills" in problem.message
+
+
 def test_an_agent_can_have_several_packages_from_both_registries(
     home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     calls = fake_npm(monkeypatch, home)
     wheels = tmp_path / "wheels"
     write_wheel(wheels, "tealib", "")
-    write_wheel(wheels, "tea", "[console_scripts]\ntea-acp = tea:serve\n../evil = tea:serve\n")
+    write_wheel(wheels, "tea", "[console_scripts]\ntea-acp = tea:serve\n.odd = tea:serve\n")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_CONFIG_FILE", raising=False)
@@ -212,6 +224,25 @@ def test_an_agent_can_have_several_packages_from_both_registries(
     (own / "bin" / "tea-acp").write_text(script.replace("/opt/agents/mine", str(own)))
     done = subprocess.run([own / "bin" / "tea-acp"], capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("tea\n", 7)
+
+
+def test_a_command_of_a_package_that_leads_elsewhere_is_written_nowhere(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Newer versions of pip refuse the whole package. Older ones install it, and it has no such command here."""
+    wheels = tmp_path / "wheels"
+    write_wheel(wheels, "tea", "[console_scripts]\ntea-acp = tea:serve\n../evil = tea:serve\n")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_CONFIG_FILE", raising=False)
+    entry = find_agent(manifest(home, '[agents.mine]\npackage = "pypi:tea==1.0"\ncommand = "tea-acp"\n'), "mine")
+    refusal = ""
+    try:
+        install_agent(home, entry)
+    except FreeholdError as error:
+        refusal = error.message
+    assert "'../evil'" in refusal or (home.agents / "mine" / "bin" / "tea-acp").exists()
+    assert not list(tmp_path.rglob("evil"))
 
 
 def write_wheel(folder: Path, name: str, entry_points: str) -> None:
@@ -288,6 +319,17 @@ def test_an_unknown_agent_lists_the_known_ones(home: Home) -> None:
     with pytest.raises(FreeholdError) as error:
         find_agent(manifest(home), "clod")
     assert "claude" in error.value.hint
+
+
+def test_an_agent_is_removed_by_its_command(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_npm(monkeypatch, home)
+    install_agent(home, find_agent(manifest(home, MINE), "mine"))
+    words = ["agents", "remove", "mine", "--home", str(home.root)]
+    assert CliRunner().invoke(freehold_command, words).output == "Removed mine\n"
+    assert read_receipt(home, "mine") is None
+    again = CliRunner().invoke(freehold_command, words).exception
+    assert isinstance(again, FreeholdError)
+    assert again.code == "agent.not-found"
 
 
 def test_the_list_shows_what_is_not_installed(home: Home) -> None:

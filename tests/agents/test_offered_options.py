@@ -22,6 +22,19 @@ async def test_a_new_session_shows_what_its_agent_reported_in_another(harness: S
     assert borrowed.options["modes"] == own.options["modes"]
 
 
+async def test_the_model_that_was_chosen_by_an_option_of_the_agent_is_named(harness: SessionHarness) -> None:
+    store = harness.sessions.dependencies.store
+    session = await harness.open("models")
+    await harness.run_turn(session, {"say": "x"})
+    assert read_offered_options(store, session).chosen_model is None, "nobody chose one"
+    await harness.sessions.set_option(session, "model", "opus")
+    assert read_offered_options(store, session).chosen_model == "Opus"
+    copied = await harness.sessions.fork(session, who="owner")
+    assert read_offered_options(store, copied.id).chosen_model == "Opus", "the copy is set to the same"
+    await harness.sessions.choose_model(session, None, "other-model", who="owner")
+    assert read_offered_options(store, session).chosen_model is None, "the last choice counts"
+
+
 async def test_an_unknown_session_has_no_offered_options(harness: SessionHarness) -> None:
     with pytest.raises(FreeholdError, match="no session"):
         read_offered_options(harness.sessions.dependencies.store, "none")

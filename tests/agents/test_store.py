@@ -55,6 +55,27 @@ def test_an_image_is_stored_as_long_as_its_turn(store: SessionStore) -> None:
         store.turns.get_image(copy, 1, 0)
 
 
+def test_a_session_without_prompt_or_name_is_left_out(store: SessionStore) -> None:
+    unused = store.create("actor", None, None, who="owner").id
+    named = store.create("actor", "Garden", None, who="owner").id
+    store.append(unused, None, [("options", {"modes": []})])  # an option was set, and nothing was said
+    assert [row.id for row in store.search(unused=False)] == [named]
+    assert store.search(query="New session", unused=False) == []
+    assert {row.id for row in store.search()} == {unused, named}
+    store.turns.add(unused, "key", prompt("hello"), first=False, waits=True, who="owner")
+    assert {row.id for row in store.search(unused=False)} == {unused, named}
+
+
+def test_a_page_is_full_however_many_unused_sessions_lie_between(store: SessionStore) -> None:
+    named = []
+    for number in range(6):
+        named.append(store.create("actor", f"Garden {number}", None, who="owner").id)
+        store.create("actor", None, None, who="owner")
+    first = store.search(limit=4, unused=False)
+    rest = store.search(cursor=f"{first[-1].updated} {first[-1].id}", limit=4, unused=False)
+    assert [row.id for row in [*first, *rest]] == named[::-1]
+
+
 def test_the_tool_calls_of_a_turn_are_known_from_their_begin(store: SessionStore) -> None:
     session = begin_turn(store)
     read = {"id": "1", "title": "Read a", "kind": "read", "status": "in_progress"}

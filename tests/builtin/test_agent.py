@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.builtin.client import BuiltinClient, Json, Refused, run_builtin
-from tests.support.condition import DEADLINE
+from tests.support.condition import DEADLINE, until
 
 from freehold.computer import Computer
 from freehold.testing import Call, Conversation, ConversationTurn, Fail, Say, ScriptedModel, ScriptedUsage, Step
@@ -147,7 +147,7 @@ async def test_cancel_ends_a_command_and_its_children(computer: Computer) -> Non
             await client.until(lambda update: "started" in str(update.get("content")))
             await client.notify("session/cancel", {"sessionId": session})
             assert (await turn)["stopReason"] == "cancelled"
-        assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
+        await until(lambda: _has_ended(computer, "sleep"))
         assert client.ended("failed")
         answer = await client.prompt(session, "SAY still here")
     assert answer["stopReason"] == "end_turn"
@@ -157,7 +157,7 @@ async def test_a_command_is_stopped_at_its_timeout(computer: Computer) -> None:
     script: list[Step] = [Call("run", {"command": "echo begun; sleep 1000", "timeout": 1}), Say("It hangs.")]
     async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
         await client.prompt(await client.open(), "Run it")
-        assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
+        await until(lambda: _has_ended(computer, "sleep"))
     assert _conversation(model)[-1].text.startswith("begun\n[stopped after 1 s")
 
 
@@ -171,14 +171,13 @@ async def test_a_background_command_runs_until_it_is_stopped(computer: Computer)
     ]
     async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
         await client.prompt(await client.open(), "Run it")
-        running = [" ".join(one.command) for one in await computer.processes()]
-        assert "sleep 2000" in running
-        assert "sleep 1000" not in running
+        await until(lambda: _runs(computer, "sleep 2000"))  # the shell becomes it
+        await until(lambda: _has_ended(computer, "sleep 1000"))
     results = [turn.text for turn in _conversation(model) if turn.role == "tool"]
     assert results[0] == "job1 is running in the background\nready"
     assert results[1] == "ready\n[job1 is running]"
     assert results[2] == "ready\n[job1 ended with exit code -15]"
-    assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
+    await until(lambda: _has_ended(computer, "sleep"))
 
 
 async def test_a_turn_stops_at_the_step_limit(computer: Computer) -> None:
@@ -403,6 +402,15 @@ def _conversation(model: ScriptedModel) -> Sequence[ConversationTurn]:
     found = model.requests[-1].conversation
     assert found is not None
     return found.turns
+
+
+async def _runs(computer: Computer, command: str) -> bool:
+    return command in [" ".join(one.command) for one in await computer.processes()]
+
+
+async def _has_ended(computer: Computer, words: str) -> bool:
+    """Whether no process has these words. The kernel takes a killed one away a moment later."""
+    return not any(words in " ".join(one.command) for one in await computer.processes())
 
 
 def _answer_summaries(steps: Sequence[Step]) -> Callable[[Conversation], Step | None]:

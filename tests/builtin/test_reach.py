@@ -1,6 +1,8 @@
 """Tools of MCP servers, and pages that the built-in agent fetches through egress."""
 
 import base64
+import hashlib
+from pathlib import Path
 
 import pytest
 from tests.builtin.client import run_builtin
@@ -25,6 +27,8 @@ for line in sys.stdin:
         result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "t", "version": "1"}}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
+ODD_STREAM = Path(__file__).parents[1] / "mcp" / "odd_stream_server.py"
+ODD_DIGEST = hashlib.sha256(b"odd.one\necho").hexdigest()[:10]
 PAGE = b"<html><head><style>x{}</style></head><body><h1>Title</h1><p>Some <b>words</b>.<script>evil()</script></body>"
 
 
@@ -42,6 +46,22 @@ async def test_tools_of_an_mcp_program_are_available_and_a_silent_server_is_repo
     assert found is not None
     assert found.turns[-1].text == "sum=42"
     assert "The tools of gone are not available" in client.said
+
+
+async def test_a_server_that_streams_is_read_as_it_speaks_and_gets_an_error_for_its_own_request(
+    computer: Computer,
+) -> None:
+    await computer.files.write("/workspace/odd.py", ODD_STREAM.read_bytes())
+    async with await computer.spawn(["/usr/bin/python3", "/workspace/odd.py"]) as process:
+        port = int(await process.stdout.read())
+        servers = [{"type": "http", "name": "odd.one", "url": f"http://127.0.0.1:{port}/mcp", "headers": []}]
+        script: list[Step] = [Call(f"odd_one_echo_{ODD_DIGEST}", {"text": "one"}), Say("Said.")]
+        async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
+            await client.prompt(await client.open(servers=servers), "Say it")
+        process.kill()
+    found = model.requests[-1].conversation
+    assert found is not None
+    assert found.turns[-1].text == "one\u2028two\u0085three -32601"
 
 
 CAMERA = b"""\

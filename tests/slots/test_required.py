@@ -71,7 +71,8 @@ async def test_without_the_orchestrator_no_new_work_is_accepted_until_it_is_back
             assert "slot.orchestrator" in {one["name"] for one in missing}
             for path in ("/v1/sessions", "/v1/timeline", "/health"):
                 assert (await gateway.http.get(path, headers=headers)).status_code == 200
-            told = gateway.services.timeline.read(kinds=["slot.lost"])
+            # The state is known a moment before it is told.
+            told = await until(lambda: gateway.services.timeline.read(kinds=["slot.lost"]))
             assert [event.data["slot"] for event in told] == ["orchestrator"]
             session = await gateway.open_session("words")
             requests = {
@@ -89,6 +90,6 @@ async def test_without_the_orchestrator_no_new_work_is_accepted_until_it_is_back
                 await until(lambda: gateway.services.slots.get("orchestrator").status.state == "ok")
                 forked = await gateway.http.post(f"/v1/sessions/{session}/fork", json={}, headers=headers)
                 assert forked.status_code == 200, forked.text
-                assert gateway.services.timeline.read(kinds=["slot.recovered"])
+                await until(lambda: gateway.services.timeline.read(kinds=["slot.recovered"]))
     finally:
         del os.environ["FREEHOLD_TEST_NEIGHBOUR"]

@@ -61,6 +61,52 @@ async def test_a_run_may_do_no_more_than_the_one_that_begins_it(bench: SlotBench
         assert engine_of(bench).opened == opened
 
 
+async def test_a_run_without_the_permission_history_begins_none_from_an_older_state(bench: SlotBench) -> None:
+    async with bench.open(NAME, "local") as slot:
+        engine = engine_of(bench)
+        engine.states = {("site", 3)}
+        blind = await spawn(slot, folder="site", entry=3, permissions=("runs", "memory"))
+        reader = await spawn(slot, permissions=("runs", "history"))
+        assert [one.entry for one in (blind, reader)] == [3, None]
+        opened, inside = engine.opened, SlotCaller(f"session:{blind.session}")
+        # That it was itself begun from that state does not help, nor does asking for less.
+        for permissions in (None, (), ("memory",), ("history",)):
+            wanted = SpawnRun("x", folder="site", entry=3, permissions=permissions)
+            assert await problem_of(slot, wanted, inside) == "denied"
+        assert engine.opened == opened
+        assert (await spawn(slot, inside, folder="site")).entry is None
+        below = await spawn(slot, SlotCaller(f"session:{reader.session}"), folder="site", entry=3, permissions=())
+        assert (below.entry, below.permissions) == (3, ())
+        assert engine.children[below.id][0].entry == 3
+
+
+async def test_a_state_that_is_not_there_begins_nothing(bench: SlotBench) -> None:
+    async with bench.open(NAME, "local") as slot:
+        engine_of(bench).states = {("site", 3)}
+        for more in ({"folder": "site", "entry": 4}, {"folder": "other", "entry": 3}):
+            assert await problem_of(slot, SpawnRun("x", **more)) == "not-found"  # type: ignore[arg-type]
+        for entry in (0, -1, 2**53 + 1, 2**80):
+            assert await problem_of(slot, SpawnRun("x", folder="site", entry=entry)) == "invalid"
+        assert await problem_of(slot, SpawnRun("x", entry=3)) == "invalid"
+        assert (engine_of(bench).opened, (await slot.call(ListRuns(), OWNER)).runs) == (0, ())
+
+
+async def test_an_older_state_of_another_freehold_is_for_its_owner_and_programs_only(
+    bench: SlotBench, far: Slot
+) -> None:
+    """A session here may read nothing of the history there, and the token for it needs the scope."""
+    far_engine(bench).states = {("site", 3)}
+    wanted = SpawnRun("x", folder="site", entry=3)
+    opened = far_engine(bench).opened
+    assert await problem_of(far, wanted, SlotCaller("session:p")) == "denied"
+    assert await problem_of(far, wanted) == "denied"
+    assert far_engine(bench).opened == opened
+    # The slot itself is there.
+    run = await spawn(far)
+    assert run.entry is None
+    await end_at_neighbour(bench, run)
+
+
 async def test_a_program_ends_and_takes_only_what_it_began(bench: SlotBench) -> None:
     async with bench.open(NAME, "local") as slot:
         mine, owners = await spawn(slot, SCRIPT), await spawn(slot)

@@ -96,6 +96,31 @@ async def test_changes_that_would_overwrite_those_of_others_are_refused_as_a_who
         assert (await slot.call(TakeChanges(run.id, "merge", force=True), OWNER)).outcome == "merged"
 
 
+async def test_the_owner_may_allow_more_runs_at_once(bench: SlotBench) -> None:
+    """Ten agents on ten branches, of one session, on a machine or a fleet that holds them."""
+    section = SlotSection(mode="local", settings={"max_active": "11", "max_of_session": "10"})
+    slot = make_slot("orchestrator", section, bench.place)
+    await slot.connect()
+    try:
+        parent = SlotCaller("session:first")
+        for _ in range(10):
+            await spawn(slot, parent)
+        assert await problem_of(slot, SpawnRun("x"), parent) == "conflict"
+        await spawn(slot)
+        assert await problem_of(slot, SpawnRun("x")) == "conflict"
+    finally:
+        await slot.close()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"max_active": "0"}, {"max_active": "many"}, {"max_of_session": "1001"}, {"max": "9"}]
+)
+async def test_a_bound_that_is_not_valid_is_said(bench: SlotBench, settings: dict[str, str]) -> None:
+    slot = make_slot("orchestrator", SlotSection(mode="local", settings=settings), bench.place)
+    with pytest.raises(SlotError, match=r"slots\.orchestrator\.settings"):
+        await slot.connect()
+
+
 async def test_the_number_and_the_depth_of_runs_are_bounded(bench: SlotBench) -> None:
     async with bench.open("orchestrator", "local") as slot:
         parent = SlotCaller("session:first")

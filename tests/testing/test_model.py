@@ -1,7 +1,10 @@
 """The scripted model over real sockets, in each of its four APIs."""
 
 import asyncio
+import contextlib
+import gc
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 from tests.support.condition import DEADLINE
 
 from freehold.testing import Api, Call, Conversation, Say, ScriptedModel, ScriptedUsage, Step
-from freehold.testing.conversation import read_conversation
+from freehold.testing.conversation import ConversationTurn, OfferedTool, read_conversation
 from freehold.testing.script import FAULTS, choose_step
 
 PATHS: dict[Api, str] = {
@@ -212,3 +215,31 @@ async def test_unknown_and_invalid_requests_get_an_error(http: httpx2.AsyncClien
     assert (await http.post("/v1/nowhere", json={})).status_code == 404
     assert (await http.post("/v1/messages", content=b"{")).status_code == 400
     assert (await http.get("/v1/models")).json()["data"][0]["id"] == "scripted"
+
+
+def test_tools_that_take_a_list_of_commands_or_a_new_text_are_called_with_them() -> None:
+    properties = {"commands": {"type": "array"}, "path": {"type": "string"}, "new_text": {"type": "string"}}
+    schemas = {
+        name: {"properties": {key: properties[key] for key in keys}, "required": keys}
+        for name, keys in (("run_commands", ["commands"]), ("editor", ["path", "new_text"]))
+    }
+    tools = tuple(OfferedTool(name, schema) for name, schema in schemas.items())
+
+    def choose(prompt: str) -> Step:
+        turns = (ConversationTurn("user", prompt),)
+        return choose_step(Conversation("chat", "scripted", turns, tools, stream=False, wants_usage=False))
+
+    assert choose("RUN echo hi") == Call("run_commands", {"commands": ["echo hi"]})
+    assert choose("WRITE /workspace/a.txt made") == Call("editor", {"path": "/workspace/a.txt", "new_text": "made\n"})
+
+
+@pytest.mark.parametrize("rounds", range(8))
+async def test_a_connection_that_arrives_while_the_model_ends_is_closed(rounds: int) -> None:
+    """After so many rounds of the event loop. One that is left open is an error of the test."""
+    async with ScriptedModel() as model:
+        client = socket.create_connection(("127.0.0.1", model.port), timeout=DEADLINE)
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+    with client, contextlib.suppress(ConnectionResetError):
+        assert client.recv(1) == b""
+    gc.collect()

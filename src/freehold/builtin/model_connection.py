@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import dataclass
 
 from freehold.builtin.conversation import ModelMessage
@@ -15,6 +16,7 @@ from freehold.builtin.providers.openai_responses import OpenAiResponses
 
 LIST_TIMEOUT = 20.0
 MAX_LIST = 4 * 1024 * 1024
+_NOT_FOR_TEXT = re.compile(r"embed|rerank|minilm|\bbge\b|whisper|\btts\b|dall-e|image|moderation|guard|davinci|babbage")
 
 NO_MODEL = """\
 Connect a model to start, in Settings, Models and keys, or on the command line of the host:
@@ -73,14 +75,15 @@ async def connect_model(settings: ModelSettings) -> ModelConnection:
 
 
 async def _find_first_model(settings: ModelSettings, api: ProviderApi) -> str:
-    """A local server often has only one model, so the owner need not name it."""
+    """A local server often has only one model for text, so the owner need not name it."""
     path = {"anthropic": "/v1/models", "gemini": "/v1beta/models"}.get(settings.kind, "/models")
     try:
         url = settings.url.rstrip("/") + path
         async with open_request("GET", url, api.headers(settings.key), timeout=LIST_TIMEOUT) as answer:
             found = json.loads(await answer.read(MAX_LIST))
         rows = found.get("data") or found.get("models") or []
-        return str(rows[0].get("id") or rows[0]["name"]).removeprefix("models/")
+        names = [str(row.get("id") or row["name"]).removeprefix("models/") for row in rows]
+        return next((name for name in names if not _NOT_FOR_TEXT.search(name.lower())), names[0])
     except (HttpError, ValueError, LookupError, AttributeError, TypeError):
         raise RequestError(
             "No model is set, and the provider lists none. Set model in its section of freehold.toml"

@@ -1,6 +1,7 @@
 """Skills: folders with a SKILL.md. The model always sees their names and descriptions, and loads the rest when needed."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,19 +46,30 @@ def find_skills(cwd: Path) -> dict[str, Skill]:
 
 def _skills_in(place: Path) -> Iterator[Skill]:
     try:
-        folders = sorted(place.iterdir())
+        names = sorted(os.listdir(place))  # noqa: PTH208  # pathlib takes several times as long for hundreds of skills
     except OSError:
         return
-    for folder in folders:
+    for name in names:
+        folder = f"{place}/{name}"
+        if place != IN_USE and _leads_to_use(folder):
+            continue
         try:
             fields = read_fields(_split(_read(folder, MAX_HEAD))[0])
         except (OSError, UnicodeDecodeError):
             continue
-        yield Skill(fields.get("name") or folder.name, fields.get("description", "")[:MAX_DESCRIPTION], folder)
+        yield Skill(fields.get("name") or name, fields.get("description", "")[:MAX_DESCRIPTION], Path(folder))
 
 
-def _read(folder: Path, most: int) -> str:
-    with (folder / "SKILL.md").open("rb") as file:
+def _leads_to_use(folder: str) -> bool:
+    """Whether it is one of the links to the owner's skills, which were read in their own place."""
+    try:
+        return os.readlink(folder).startswith(f"{IN_USE}/")  # noqa: PTH115
+    except OSError:
+        return False
+
+
+def _read(folder: str | Path, most: int) -> str:
+    with open(f"{folder}/SKILL.md", "rb", buffering=0) as file:  # noqa: PTH123
         return file.read(most).decode(errors="ignore" if most == MAX_HEAD else "strict")
 
 

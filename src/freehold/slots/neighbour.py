@@ -86,10 +86,12 @@ class NeighbourApi:
         *,
         actor: str | None = None,
         seconds: float | None = None,
+        may_lack_scope: bool = False,
     ) -> Any:
         """The object that it answers with. `actor`: who acts by the token, as the other side is to know it.
 
-        `seconds`: how long the answer may take, where that is longer than usual.
+        `seconds`: how long the answer may take, where that is longer than usual. `may_lack_scope`: a token without the
+        scope for this request is good for others, so that its refusal does not mean that the slot cannot be reached.
         """
         params = {name: value for name, value in (query or {}).items() if value is not None}
         headers = {} if actor is None else {ACTOR_HEADER: actor}
@@ -100,7 +102,7 @@ class NeighbourApi:
         found = _read_json(answer)
         if answer.is_success and isinstance(found, dict):
             return found
-        raise self._read_error(answer.status_code, found)
+        raise self._read_error(answer.status_code, found, may_lack_scope=may_lack_scope)
 
     async def transfer(
         self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
@@ -177,7 +179,7 @@ class NeighbourApi:
     def _not_storable(self) -> SlotError:
         return SlotError(self._slot, "invalid", "The request contains a value that cannot be stored")
 
-    def _read_error(self, status: int, body: object) -> SlotError:
+    def _read_error(self, status: int, body: object, *, may_lack_scope: bool = False) -> SlotError:
         error = body.get("error") if isinstance(body, dict) else None
         if not isinstance(error, dict) or not isinstance(error.get("code"), str):
             return slot_unavailable(self._slot, f"{self.url} answered {status}, and not as a Freehold does")
@@ -188,6 +190,8 @@ class NeighbourApi:
             problem = _PROBLEMS.get(code.rpartition(".")[2])
         elif code.startswith("request.") and status in _INVALID_STATUS:
             problem = "invalid"
+        elif code == "identity.wrong-scope" and may_lack_scope:
+            problem = "denied"
         if problem is None:
             return slot_unavailable(self._slot, message or code[:100])
         return SlotError(self._slot, problem, message, hint=hint, kind="precondition" if status == 412 else None)

@@ -33,6 +33,7 @@ WRITERS = (
     "write_text_file",
     "fs_write",
     "edit_file",
+    "editor",
     "apply_patch",
 )
 SHELLS = (
@@ -48,6 +49,7 @@ SHELLS = (
     "execute",
     "terminal",
     "run_command",
+    "run_commands",
     "execute_command",
 )
 TITLE = "Scripted title"
@@ -175,12 +177,14 @@ def _fill(
         name = key.lower()
         if path is not None and _PATH.fullmatch(name):
             filled[key] = path
-        elif content is not None and name in ("content", "contents", "text", "file_text", "file_content"):
+        elif content is not None and name in ("content", "contents", "text", "file_text", "file_content", "new_text"):
             filled[key] = content
         elif content is not None and name == "command" and "enum" in schema:
             filled[key] = "create"
         elif line is not None and name in ("command", "cmd"):
             filled[key] = ["bash", "-lc", line] if kind == "array" else line
+        elif line is not None and name == "commands":
+            filled[key] = [line]
         elif key in tool.schema.get("required", []):
             filled[key] = _harmless_value(schema, kind)
     return filled

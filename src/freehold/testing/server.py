@@ -28,6 +28,8 @@ from freehold.testing.api_formats import (
 from freehold.testing.conversation import Api, Conversation, find_api, read_conversation
 from freehold.testing.script import Fail, Fault, Say, Script, Step, choose_step, make_script
 
+ACCEPT_STEPS = 5
+"""Rounds of the event loop from the arrival of a connection until its task has begun, and can be cancelled."""
 _STATUS: Mapping[str, int] = {"429": 429, "500": 500, "529": 529, "overflow": 400, "blind": 400}
 
 
@@ -118,6 +120,11 @@ class ScriptedModel:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
+        # asyncio forgets to close a connection that was accepted and has no transport when its server is closed.
+        for listening in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(ACCEPT_STEPS):
+            await asyncio.sleep(0)
         self._server.close()
         for task in self._tasks:
             task.cancel()
@@ -134,9 +141,9 @@ class ScriptedModel:
         except (FreeholdError, OSError, asyncio.CancelledError):
             pass
         finally:
-            self._tasks.discard(task)
             with contextlib.suppress(asyncio.CancelledError):
                 await stream.close()
+            self._tasks.discard(task)
 
     async def _converse(self, stream: SocketStream) -> None:
         inlet = PushbackReader(stream)

@@ -158,6 +158,37 @@ async def test_a_run_cannot_let_another_do_more_than_itself(slot: Slot, runs: Sc
     assert "Each may NOT: ask the owner" in asked.seen[1].parts[0].text
 
 
+async def test_the_question_says_that_an_older_state_is_copied(slot: Slot, runs: ScriptedRuns) -> None:
+    runs.states = {("site", 3)}
+    asked = Asked("once")
+    await use(slot, "runs_spawn", "a", asked, tasks=["x"], folder="site", entry=3)
+    await use(slot, "runs_spawn", "a", asked, tasks=["x"], folder="site")
+    first, second = asked.seen
+    assert "THE COPY IS OF AN OLDER STATE, entry 3: it can hold what you have deleted since." in first.parts[0].text
+    assert "OLDER STATE" not in second.parts[0].text
+    assert [one.details["scope"] for one in asked.seen] == ["orchestrator history", "orchestrator"]
+    # A yes to one of them is none to the other, and no rule covers either.
+    assert first.digest != second.digest
+    assert first.subjects == ()
+    assert [child.entry for child, _, _ in runs.children.values()] == [3, None]
+
+
+async def test_nobody_is_asked_for_an_older_state_that_cannot_be_given(slot: Slot, runs: ScriptedRuns) -> None:
+    asked = Asked("once")
+    for wrong in ({"entry": 0}, {"entry": -1}, {"entry": 2**60}, {"entry": "../1"}, {"entry": True}):
+        with pytest.raises(FreeholdError):
+            await use(slot, "runs_spawn", "a", asked, tasks=["x"], folder="site", **wrong)
+    with pytest.raises(FreeholdError, match="without a folder"):
+        await use(slot, "runs_spawn", "a", asked, tasks=["x"], entry=3)
+    (tool,) = [one for one in make_run_tools(slot, lambda _: frozenset({"runs", "ask"})) if one.name == "runs_spawn"]
+    with pytest.raises(FreeholdError, match="the permission history is needed"):
+        await tool.call(ToolCaller("a", asked.ask), tool.check({"tasks": ["x"], "folder": "site", "entry": 3}))
+    assert (asked.seen, runs.children) == ([], {})
+    with pytest.raises(FreeholdError, match="no entry 3"):
+        await use(slot, "runs_spawn", "a", asked, tasks=["x"], folder="site", entry=3)
+    assert runs.opened == 0
+
+
 async def test_a_question_that_cannot_show_all_changes_says_so_first(slot: Slot, runs: ScriptedRuns) -> None:
     await use(slot, "runs_spawn", "a", Asked("once"), tasks=["Write tests"])
     (run,) = runs.children

@@ -87,6 +87,30 @@ def test_disconnecting_removes_the_key_unless_another_provider_uses_it(home: Set
     assert refused.value.code == "models.not-found"
 
 
+CREDENTIAL = '[credentials.git]\nhost = "git.example.org"\nsecret = "secret:{name}"\n'
+
+
+def test_a_secret_that_something_else_uses_is_neither_overwritten_nor_removed(home: SetupHome) -> None:
+    """A credential for a host, and the key of a provider that happens to have its name."""
+    home.path.write_text(CREDENTIAL.format(name="git-host"))
+    home.vault.set("git-host", "the-token-of-git")
+    home.connect(ProviderDraft("git-host", "openai", None, KEY))
+    assert home.manifest.models["git-host"].key == "secret:git-host-2"
+    assert home.vault.get("git-host-2") == KEY
+    home.connect(ProviderDraft("git-host", "openai", None, Secret("sk-another-1234567890abcdef")))
+    assert home.secrets == ["git-host", "git-host-2"]
+    home.disconnect("git-host")
+    assert home.secrets == ["git-host"]
+    assert home.vault.get("git-host").reveal() == "the-token-of-git"
+
+
+def test_a_key_that_a_credential_uses_stays_when_its_provider_is_disconnected(home: SetupHome) -> None:
+    home.connect(ProviderDraft("one", "openai", None, KEY))
+    home.path.write_text(home.path.read_text() + CREDENTIAL.format(name="one"))
+    home.disconnect("one")
+    assert home.vault.get("one") == KEY
+
+
 def test_a_provider_that_an_agent_is_set_to_use_stays(home: SetupHome) -> None:
     home.connect(ProviderDraft("one", "anthropic", None, KEY))
     home.path.write_text(home.path.read_text() + '\n[agents.claude]\nmodel = "one"\n')

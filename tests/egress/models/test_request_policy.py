@@ -44,6 +44,12 @@ def test_what_agents_really_send_passes(form: RequestForm) -> None:
     assert find_reach(sent) is None
 
 
+def test_the_mark_of_copilot_in_a_loaded_message_passes() -> None:
+    content = harmless("chat")
+    content["messages"][0]["__copilotMessageSource"] = {"kind": "user"}
+    assert json.loads(submit("chat", json.dumps(content).encode()).body)["messages"] == content["messages"]
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(list(PATHS)), SEEDS)
 def test_a_harmless_request_passes_in_any_spelling(form: RequestForm, seed: int) -> None:

@@ -48,7 +48,8 @@ class AgentListener(Protocol):
 class AgentLaunch:
     """How one agent program is started: `command` with `env`, after `files` were written below /home/agent.
 
-    `session_meta` is sent with each session request beyond the protocol. A trace masks `secrets`.
+    `session_meta` is sent with each session request beyond the protocol. A trace masks `secrets`. `skills` are further
+    folders below /home/agent in which it is shown the skills.
     """
 
     name: str
@@ -58,6 +59,7 @@ class AgentLaunch:
     files: Mapping[str, str] = field(default_factory=dict)
     session_meta: Mapping[str, object] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,8 @@ async def run_agent(
 
 async def _prepare_home(computer: Computer, launch: AgentLaunch) -> None:
     """Writes the agent's files, and shows it the skills. A skill that cannot be shown does not keep it from starting."""
-    await computer.files.link_entries(AGENT_HOME, dict.fromkeys(SKILL_PLACES, SKILLS_IN_USE))
+    places = dict.fromkeys((*SKILL_PLACES, *launch.skills), SKILLS_IN_USE)
+    await computer.files.link_entries(AGENT_HOME, places)
     files = {f"{AGENT_HOME}/{path}": text.encode() for path, text in launch.files.items()}
     for error in await computer.files.write_many(files) if files else ():
         if error is not None:

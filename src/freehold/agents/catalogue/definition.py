@@ -45,6 +45,7 @@ class AgentDefinition:
     `session_meta` is sent with each session request beyond the protocol. `memory` is what it is assumed to use in bytes
     until one was measured. `is_changed`: the manifest changes its program or how that is configured.
     `package`: what is installed, several with spaces between. `folders`: of its own folder, with programs that it needs.
+    `skills`: where it looks for skills below its home, beside the places that every agent has.
     """
 
     name: str
@@ -63,14 +64,15 @@ class AgentDefinition:
     memory: int = 256 * MIB
     is_changed: bool = False
     folders: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
 
     @property
     def known_name(self) -> str:
         """By which its modes are known. Empty when it is changed: then it is an agent that nobody has tried."""
         return "" if self.is_changed else self.name
 
-    def packages(self, kind: Literal["npm", "pypi"]) -> list[str]:
-        """Those that are installed for this agent from one registry."""
+    def packages(self, kind: Literal["npm", "pypi", "archive"]) -> list[str]:
+        """Those that are installed for this agent from one registry, or as an archive."""
         named = (one.partition(":") for one in (self.package or "").split())
         return [package for source, _, package in named if source == kind]
 
@@ -95,4 +97,6 @@ class AgentDefinition:
             # Commands of packages know their folder. A variable would also reach the programs that the agent runs.
             variables["PYTHONPATH"] = f"{own}/site"
         masked = (endpoint.key, *secrets) if endpoint is not None else secrets
-        return AgentLaunch(self.name, self.title, self.command, variables, configured.files, self.session_meta, masked)
+        return AgentLaunch(
+            self.name, self.title, self.command, variables, configured.files, self.session_meta, masked, self.skills
+        )

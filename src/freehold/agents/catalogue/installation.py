@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from freehold.agents.catalogue.archive import install_archive_agent
 from freehold.agents.catalogue.definition import AgentDefinition
 from freehold.agents.catalogue.install_command import Progress
 from freehold.agents.catalogue.managed_python import is_python_ready
@@ -71,7 +72,7 @@ def install_agent(
         raise FreeholdError(
             "agent.nothing-to-install",
             f"{agent.title} has no package: its command must exist in the computer",
-            hint=f'Set package = "npm:…" or "pypi:…" in [agents.{agent.name}] of freehold.toml',
+            hint=f'Set package = "npm:…", "pypi:…" or "archive:…" in [agents.{agent.name}] of freehold.toml',
         )
     with hold_install_lock(home):
         if agent.runtime == "node":
@@ -85,6 +86,8 @@ def install_agent(
                 locks.append(install_npm_agent(home, agent, agent.packages("npm"), staging, progress))
             if agent.packages("pypi"):
                 locks.append(install_pypi_agent(home, agent, agent.packages("pypi"), staging, progress))
+            for package in agent.packages("archive"):
+                locks.append(install_archive_agent(home, package, staging, progress))
             return _write_receipt(staging, agent.package, " ".join(locks))
 
 

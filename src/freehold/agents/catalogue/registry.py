@@ -119,7 +119,8 @@ def _apply_section(name: str, section: AgentSection, shipped: AgentDefinition | 
     package = section.package or base.package
     runtime = base.runtime
     if shipped is None and package is not None:
-        runtime = "node" if "npm:" in package else "python"
+        kinds = {one.partition(":")[0] for one in package.split()}
+        runtime = "node" if "npm" in kinds else "python" if "pypi" in kinds else None
     return replace(
         base,
         asks_without_modes=base.asks_without_modes and not section.changes_program,
@@ -130,4 +131,5 @@ def _apply_section(name: str, section: AgentSection, shipped: AgentDefinition | 
         configure=configure,
         runtime=runtime,
         model=section.model or base.model,
+        skills=tuple(section.skills) or base.skills,
     )

@@ -75,12 +75,16 @@ class Approvals:
         """The turn has ended, and its requests need no answer. Those from before a restart stay unless `orphaned`."""
         for approval in await run_blocking(self.store.list_pending, session):
             if approval.live or orphaned:
-                change = await run_blocking(self.store.withdraw, approval.id)
-                if change is not None:
-                    await self._publish(*change)
-                waiting = self._waiting.get(approval.id)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(None)
+                await self.withdraw_one(approval.id)
+
+    async def withdraw_one(self, approval: str) -> None:
+        """It needs no answer any more. Idempotent."""
+        change = await run_blocking(self.store.withdraw, approval)
+        if change is not None:
+            await self._publish(*change)
+        waiting = self._waiting.get(approval)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
 
     async def answer(
         self,

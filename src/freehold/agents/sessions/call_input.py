@@ -185,7 +185,7 @@ class CallInput:
         theirs = (allowed.command, allowed.environment or None, allowed.stdin or None)
         changed = any(new is not None and new != old for new, old in zip(mine, theirs, strict=True))
         if self.folder is not None or self.command is not None:
-            changed = changed or absolute_path(self.folder or ".") != absolute_path(allowed.folder or ".")
+            changed = changed or _find_place(self.folder) != _find_place(allowed.folder)
         return changed or self._says_other(allowed) or not set(self.paths) <= set(allowed.paths)
 
     def _says_other(self, allowed: "CallInput") -> bool:
@@ -219,6 +219,11 @@ def read_input(raw: object, base: str = WORKSPACE) -> CallInput:
 
 def _find_folder(given: str | None, base: str) -> str | None:
     return given if base == WORKSPACE else lexical_path(absolute_path(given or ".", base))
+
+
+def _find_place(folder: str | None) -> str:
+    """A call without a folder works in the workspace. Links are not followed, so `..` stays."""
+    return absolute_path(folder or WORKSPACE).rstrip("/").removesuffix("/.")
 
 
 def _read_file_input(rest: Json, base: str) -> CallInput:

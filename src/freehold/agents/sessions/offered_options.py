@@ -11,11 +11,16 @@ MAX_OTHER_SESSIONS = 20
 
 @dataclass(frozen=True)
 class OfferedOptions:
-    """`own` is false when the agent reported this in another session: the chosen values are not those of this one."""
+    """`own` is false when the agent reported this in another session: the chosen values are not those of this one.
+
+    `chosen_model` is the name of the model that the owner chose among the agent's own. It is what the agent uses,
+    whatever model the session has.
+    """
 
     options: Json | None
     commands: list[Json]
     own: bool
+    chosen_model: str | None = None
 
 
 def read_offered_options(store: SessionStore, session: str) -> OfferedOptions:
@@ -24,12 +29,24 @@ def read_offered_options(store: SessionStore, session: str) -> OfferedOptions:
     options = _last_data(store, session, "options")
     commands = _last_data(store, session, "commands")
     if options is not None:
-        return OfferedOptions(options, _list_commands(commands), True)
+        return OfferedOptions(options, _list_commands(commands), True, _find_model(row.chosen, options, own=True))
     for other in store.list_of_agent(row.agent, limit=MAX_OTHER_SESSIONS + 1):
         options = _last_data(store, other, "options")
         if other != session and options is not None:
-            return OfferedOptions(options, _list_commands(commands or _last_data(store, other, "commands")), False)
+            commands = commands or _last_data(store, other, "commands")
+            model = _find_model(row.chosen, options, own=False)
+            return OfferedOptions(options, _list_commands(commands), False, model)
     return OfferedOptions(None, _list_commands(commands), True)
+
+
+def _find_model(chosen: Json, options: Json, *, own: bool) -> str | None:
+    """None while no option of the agent chose its model. The agent may have taken another since: then that one."""
+    lists = {one["id"]: (one["value"], one["choices"]) for one in options["config"] if one["category"] == "model"}
+    for name, (current, choices) in {"model": (options["model"], options["models"]), **lists}.items():
+        if name in chosen:
+            value = current if own and current is not None else chosen[name]
+            return next((str(one["name"]) for one in choices if one["id"] == value), str(value))
+    return None
 
 
 def _last_data(store: SessionStore, session: str, kind: str) -> Json | None:

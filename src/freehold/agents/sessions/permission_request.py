@@ -214,7 +214,10 @@ def make_text_request(
     details: Json | None = None,
     scope: str | None = None,
 ) -> PermissionRequest:
-    """A request of a host tool, which says in words what it is for. An API token says yes only with this `scope`."""
+    """A request of a host tool, which says in words what it is for. An API token says yes only with this `scope`.
+
+    Several scopes are separated by a space: all of them are needed.
+    """
     if scope is not None:
         details = {**(details or {}), "scope": scope}
     builder = PartsBuilder()

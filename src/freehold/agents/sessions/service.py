@@ -12,6 +12,7 @@ from freehold.agents.catalogue.installation import find_problem, install_hint
 from freehold.agents.catalogue.registry import check_provider_fits, choose_provider, find_agent, split_choice
 from freehold.agents.sessions.admission import Admission
 from freehold.agents.sessions.agent_memory import AgentMemory
+from freehold.agents.sessions.answered_turns import ANSWER_KEY
 from freehold.agents.sessions.approval_store import AnswerDelivery, ApprovalRow
 from freehold.agents.sessions.dependencies import SessionDependencies
 from freehold.agents.sessions.interrupted_turns import InterruptedTurns
@@ -202,12 +203,15 @@ class SessionService:
             await self._publish_session(session)
         return await self.get(session)
 
-    async def delete(self, session: str, *, who: str) -> None:
+    async def delete(self, session: str, *, unused: bool = False, who: str) -> None:
+        """As `SessionStore.delete`. Its agent ends."""
         await self.get(session)
+        if unused:  # or else its agent would be stopped for nothing
+            await run_blocking(self._store.refuse_used, session)
         await self._stop_runner(session, "The session was deleted")
         self.dependencies.models.end_session(session)
         self.dependencies.host.revoke(session)
-        await run_blocking(self._store.delete, session, who=who)
+        await run_blocking(self._store.delete, session, unused=unused, who=who)
         self.dependencies.host.forget(session)
         await self.dependencies.on_deleted(session)
         self._watchers.publish_deleted(session)
@@ -375,7 +379,7 @@ class SessionService:
         # When the agent that asked has ended, only a prompt can deliver the answer.
         if not asked.live or (note is not None and not asked.is_question):
             waits, status = await self._place_prompt(asked.session)
-            delivery = AnswerDelivery(f"approval:{approval}", partial(answer_prompt, note=note), waits, status)
+            delivery = AnswerDelivery(f"{ANSWER_KEY}{approval}", partial(answer_prompt, note=note), waits, status)
         answered = await approvals.answer(approval, answer, who=who, note=note, digest=digest, delivery=delivery)
         await self._publish_session(answered.session)
         if delivery is not None:
@@ -415,21 +419,26 @@ class SessionService:
         """
         if not await run_blocking(self.dependencies.approvals.store.mark_orphaned, session):
             return False
+        await self.end_agent(session, reason)
+        return True
+
+    async def end_agent(self, session: str, reason: str) -> None:
+        """Ends the agent of one session with its turn. Prompts that wait are sent to a new one."""
         runner = self._runners.get(session)
         if runner is not None:
             runner.kill(AgentError("agent.stopped", reason))
             runner.wake()
             await runner.stopped.wait()
-        return True
+
+    async def drop_prompt(self, session: str, key: str) -> None:
+        """If it waits. Idempotent."""
+        self._watchers.publish_events(session, await run_blocking(self._store.turns.drop_queued, session, key))
+        await self._publish_session(session)
 
     async def _stop_runner(self, session: str, reason: str) -> None:
-        runner = self._runners.get(session)
-        if runner is None:
-            return
-        await self._drop_queued(session)
-        runner.kill(AgentError("agent.stopped", reason))
-        runner.wake()
-        await runner.stopped.wait()
+        if session in self._runners:
+            await self._drop_queued(session)
+            await self.end_agent(session, reason)
 
     async def _drop_queued(self, session: str) -> None:
         self._watchers.publish_events(session, await run_blocking(self._store.turns.drop_queued, session))

@@ -1,5 +1,6 @@
 """Stores and publishes what happens in one session: events, deltas, and the begin and end of its turns."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -72,8 +73,18 @@ class SessionLog:
         self._dependencies.note_calls(self._session, turn, agent, calls)
 
     async def append_updates(self, events: list[DraftEvent]) -> None:
-        """Stores what the agent has sent. Raises `agent.too-large` when it is too much for one turn."""
-        complete = self.transcript.last_complete
+        """Stores what the agent has sent. Raises `agent.too-large` when it is too much for one turn.
+
+        It is stored also if the caller is cancelled meanwhile, as at the end of the gateway: the owner has seen it.
+        """
+        storing = asyncio.ensure_future(self._append_fitting(events, self.transcript.last_complete))
+        try:
+            await asyncio.shield(storing)
+        except asyncio.CancelledError:
+            await asyncio.gather(storing, return_exceptions=True)
+            raise
+
+    async def _append_fitting(self, events: list[DraftEvent], complete: int) -> None:
         if await run_blocking(self._count_fitting, events) < len(events):
             raise AgentError(
                 "agent.too-large",

@@ -7,7 +7,8 @@ from freehold.agents.visible_text import make_visible
 MAX_ASKED = 2_000
 """Characters of the prompt that the model is shown."""
 MAX_TITLE = 60
-_THOUGHT = re.compile(r"<think>.*?(</think>|$)", re.S)
+THOUGHT = re.compile(r"<think>.*?(</think>|$)", re.S)
+"""What some models say to themselves before they answer."""
 _ENDS = " \t\"'`*#.:“”‘’«»"
 
 
@@ -27,6 +28,6 @@ def is_begin(title: str, prompt: str) -> bool:
 
 def read_title(answer: str) -> str | None:
     """The title in an answer; None when it has none that fits on a line."""
-    lines = [line.strip(_ENDS) for line in _THOUGHT.sub("", answer).splitlines()]
+    lines = [line.strip(_ENDS) for line in THOUGHT.sub("", answer).splitlines()]
     title = next((make_visible(line, lines=False) for line in lines if line), "")
     return title if 0 < len(title) <= MAX_TITLE else None

@@ -35,6 +35,8 @@ _SESSION = (
     "SELECT id, title, named, agent, model, status, created, updated, archived, cost, acp, seq, turns, chosen, parent, "
     "news > seen, mode, asks, folder FROM agents_session"
 )
+_USED = "(turns > 0 OR named = 1)"
+"""It has had a prompt, or the owner has given it a name."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,18 @@ class SessionStore:
         rows = self.timeline.query("SELECT seq FROM agents_session WHERE id = ?", (session,))
         return int(rows[0][0]) if rows else None
 
-    def search(self, *, query: str = "", archived: bool = False, cursor: str = "", limit: int = 50) -> list[SessionRow]:
-        """The last changed first. `cursor` is `updated id`.
+    def search(
+        self, *, query: str = "", archived: bool = False, unused: bool = True, cursor: str = "", limit: int = 50
+    ) -> list[SessionRow]:
+        """The last changed first. `cursor` is `updated id`. `unused` ones have neither a prompt nor a name.
 
         With `query`: sessions whose title contains it, or with one prompt or message that has all of its words.
 
         Raises `session.search.too-slow`: agents write most of what is searched, and can make it slow.
         """
         where, given = ["archived = ?"], [archived]  # type: tuple[list[str], list[Any]]
+        if not unused:
+            where.append(_USED)
         if query:
             condition, words = make_condition(query)
             where.append(f"(title LIKE ? ESCAPE '\\' OR {condition})")
@@ -176,12 +182,25 @@ class SessionStore:
             tx.execute("UPDATE agents_session SET seen = max(seen, min(seq, ?)) WHERE id = ?", (seq, session))
         return self.get(session).unread != before
 
-    def delete(self, session: str, *, who: str) -> None:
-        """Deletes the session and its events. The timeline keeps the fact that the session existed."""
+    def refuse_used(self, session: str) -> None:
+        """Raises `session.conflict` when it has a prompt or a name."""
+        if self.timeline.query(f"SELECT 1 FROM agents_session WHERE id = ? AND {_USED}", (session,)):  # noqa: S608 - our own words
+            raise FreeholdError(
+                "session.conflict", "This session was used", hint="To delete it: DELETE /v1/sessions/ID"
+            )
+
+    def delete(self, session: str, *, unused: bool = False, who: str) -> None:
+        """Deletes the session and its events. The timeline keeps the fact that the session existed.
+
+        With `unused` it raises `session.conflict` for a session that has a prompt or a name.
+        """
         self.get(session)
-        while remove_index_slice(self.timeline, session):
-            pass
+        if not unused:
+            while remove_index_slice(self.timeline, session):
+                pass
         with self.timeline.transaction() as tx:
+            if unused:
+                self.refuse_used(session)
             remove_indexed_events(tx, session)
             for table in ("event", "turn", "approval", "rule", "image", "unfinished"):
                 tx.execute(f"DELETE FROM agents_{table} WHERE session = ?", (session,))  # noqa: S608 - our own words
@@ -307,12 +326,13 @@ class SessionStore:
             yield from some
             after = some[-1].seq
 
-    def find_last_event(self, session: str, kind: str) -> SessionEventRow | None:
-        """The newest event of one kind."""
+    def find_last_event(self, session: str, kind: str, turn: int | None = None) -> SessionEventRow | None:
+        """The newest event of one kind, of one turn if it is given."""
+        where, given = ("", ()) if turn is None else (" AND turn = ?", (turn,))
         rows = self.timeline.query(
-            "SELECT seq, at, turn, kind, data FROM agents_event WHERE session = ? AND kind = ? "
+            f"SELECT seq, at, turn, kind, data FROM agents_event WHERE session = ? AND kind = ?{where} "  # noqa: S608 - our own words
             "ORDER BY seq DESC LIMIT 1",
-            (session, kind),
+            (session, kind, *given),
         )
         return _event(rows[0]) if rows else None
 

@@ -11,6 +11,8 @@ from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, Status, T
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline, Transaction
 
+OWN_KEYS = ("approval:", "channel:", "routine:", "workflow:")
+"""How the keys of prompts begin that Freehold sends itself. They say whose turn it is, so no client may choose one."""
 MAX_TITLE = 60
 FIRST_PICTURE = 1_000
 """The place of the first picture of a tool in a turn. Those before are the images of the prompt."""
@@ -53,6 +55,13 @@ class TurnStore:
 
     def has(self, session: str, key: str) -> bool:
         return bool(self._timeline.query("SELECT 1 FROM agents_turn WHERE session = ? AND key = ?", (session, key)))
+
+    def list_later(self, session: str, turn: int, prefix: str) -> list[tuple[int, str]]:
+        """The later turns whose key begins so, each with its key, in their order."""
+        return self._timeline.query(
+            "SELECT turn, key FROM agents_turn WHERE session = ? AND turn > ? AND substr(key, 1, ?) = ? ORDER BY turn",
+            (session, turn, len(prefix), prefix),
+        )
 
     def find_next(self, session: str) -> TurnRow | None:
         """The queued prompt that is sent next."""
@@ -146,20 +155,21 @@ class TurnStore:
         )
         return [row[0] for row in rows]
 
-    def drop_queued(self, session: str) -> list[SessionEventRow]:
-        """Cancels the prompts that wait to be sent. Adds an event for each."""
+    def drop_queued(self, session: str, key: str | None = None) -> list[SessionEventRow]:
+        """Cancels the prompts that wait to be sent, or only the one with this key. Adds an event for each."""
         with self._timeline.transaction() as tx:
             turns = tx.execute(
-                "UPDATE agents_turn SET state = 'ended' WHERE session = ? AND state = 'queued' RETURNING turn, key",
-                (session,),
+                "UPDATE agents_turn SET state = 'ended' WHERE session = ?1 AND state = 'queued' "
+                "AND (?2 IS NULL OR key = ?2) RETURNING turn, key",
+                (session, key),
             ).fetchall()
             stored: list[SessionEventRow] = []
             for turn, key in turns:
                 stored += append_events(tx, session, turn, [("dropped", {"key": key})], who="freehold")
-            # Without a turn that was sent nothing runs any more.
+            # Without a turn that was sent or waits nothing runs any more.
             tx.execute(
                 "UPDATE agents_session SET status = 'idle' WHERE id = ?1 AND status IN ('working', 'queued') AND NOT EXISTS "
-                "(SELECT 1 FROM agents_turn WHERE session = ?1 AND state = 'sent')",
+                "(SELECT 1 FROM agents_turn WHERE session = ?1 AND state IN ('sent', 'queued'))",
                 (session,),
             )
             return stored

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,17 +23,32 @@ MAX_ANSWER = 20_000
 PICTURES = ("image/png", "image/jpeg")
 MAX_PICTURES, MAX_PICTURE = 4, 1024 * 1024
 """How many pictures of an answer are sent, and how large each may be. The text names all of them."""
-CodeLanguageName = Literal["python", "javascript", "typescript"]
-LANGUAGES: tuple[CodeLanguageName, ...] = ("python", "javascript", "typescript")
+MAX_PACKAGES = 10
+CodeLanguageName = Literal["python", "javascript", "typescript", "wasm"]
+LANGUAGES: tuple[CodeLanguageName, ...] = ("python", "javascript", "typescript", "wasm")
 ContextKey = tuple[str, CodeLanguageName]
+_MODULE_AS_TEXT = "AGFzbQ"
+"""How the first bytes of every WebAssembly module look in base64. No module in the text format begins like this."""
+_GONE = "The variables of earlier calls are gone.\n"
 
 
 @dataclass(frozen=True)
 class SessionContext:
-    """A context, and the computer in which it is."""
+    """A context, the packages that were loaded into it, and the computer in which it is."""
 
     computer: Computer
     context: CodeContext
+    packages: frozenset[str]
+
+
+@dataclass(frozen=True)
+class CodeCall:
+    """What an agent wants to run. `call` is for wasm. Without `packages` the context is used as it is."""
+
+    language: CodeLanguageName
+    code: str
+    call: str | None = None
+    packages: frozenset[str] | None = None
 
 
 class CodeRunner:
@@ -46,21 +63,22 @@ class CodeRunner:
         self._running: Counter[ContextKey] = Counter()
         self._lock = asyncio.Lock()
 
-    async def run(self, session: str, language: CodeLanguageName, code: str) -> ToolAnswer:
+    async def run(self, session: str, call: CodeCall) -> ToolAnswer:
         """What the code wrote, and the value of its last expression, as text for a model; figures as pictures."""
-        note = ""
-        key = session, language
+        source = read_source(call.language, call.code)
+        key = session, call.language
         self._running[key] += 1
         try:
-            context = await self._take(key)
+            context, note = await self._take(key, call.packages)
             try:
-                result = await context.execute(code)
+                result = await context.execute(source, call=call.call)
             except FreeholdError as error:
                 # It was ended by a limit, or the computer was started again: nothing has run yet.
                 if error.code not in ("computer.no-context", "computer.context-ended"):
                     raise
-                note = "The variables of earlier calls are gone.\n"
-                result = await (await self._take(key, ended=context)).execute(code)
+                note = _GONE
+                context, _ = await self._take(key, call.packages, ended=context)
+                result = await context.execute(source, call=call.call)
         finally:
             self._running[key] -= 1
             if not self._running[key]:
@@ -69,26 +87,39 @@ class CodeRunner:
         shown = tuple(ToolPicture(item.type, item.content) for item in pictures[:MAX_PICTURES])
         return ToolAnswer(shorten(note + describe_result(result)), shown)
 
-    async def _take(self, key: ContextKey, ended: CodeContext | None = None) -> CodeContext:
-        """The context of a session; a new one if it has none, or none but the one that has ended."""
+    async def _take(
+        self, key: ContextKey, packages: frozenset[str] | None, ended: CodeContext | None = None
+    ) -> tuple[CodeContext, str]:
+        """The context of a session, and what the agent should know about it.
+
+        A new one if it has none, or none but the one that has ended, or one with other packages.
+        """
         computer = self._computer_of(key[0])
         async with self._lock:
-            held = self._contexts.pop(key, None)
+            held = self._contexts.get(key)
+            wanted = packages if packages is not None else held.packages if held is not None else frozenset()
             if held is not None and held.context is ended:
+                del self._contexts[key]
                 await _delete(held.context)
                 held = None
-            if held is None or held.computer is not computer:
-                held = SessionContext(computer, await self._create(computer, *key))
+            replaced = held if held is not None and held.computer is computer and held.packages != wanted else None
+            if held is None or held.computer is not computer or replaced is not None:
+                held = SessionContext(computer, await self._create(computer, key, wanted), wanted)
+            if replaced is not None:  # only now: without such a package its variables stay
+                await _delete(replaced.context)
+            self._contexts.pop(key, None)
             self._contexts[key] = held  # the last is the one that was used last
-            return held.context
+            return held.context, "" if replaced is None else _GONE
 
-    async def _create(self, computer: Computer, session: str, language: CodeLanguageName) -> CodeContext:
+    async def _create(self, computer: Computer, key: ContextKey, packages: frozenset[str]) -> CodeContext:
         from freehold.computer import Grants  # few sessions run code
 
+        session, language = key
         self._forget_ended()
         create = partial(
             getattr(computer, language).contexts.create,
             grants=Grants({WORKSPACE: "r"}),
+            packages=tuple(sorted(packages)),
             label=f"session {session}",
             apart=session,
         )
@@ -126,6 +157,16 @@ async def _delete(context: CodeContext) -> None:
     except FreeholdError as error:
         if error.code != "computer.no-context":
             raise
+
+
+def read_source(language: CodeLanguageName, code: str) -> str | bytes:
+    """The code, or the bytes of a WebAssembly module that came in base64. Raises `tool.wrong-arguments`."""
+    if language != "wasm" or not code.startswith(_MODULE_AS_TEXT):
+        return code
+    try:
+        return base64.b64decode(code, validate=True)
+    except (binascii.Error, ValueError):
+        raise FreeholdError("tool.wrong-arguments", "run_code: the module is not valid base64") from None
 
 
 def describe_result(result: CodeResult) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from freehold.agents.sessions.permission_request import PermissionRequest, make_text_request
 from freehold.agents.sessions.reach import Reach
 from freehold.agents.threads import run_blocking
-from freehold.agents.tools.code_runner import LANGUAGES, CodeRunner
+from freehold.agents.tools.code_runner import LANGUAGES, MAX_PACKAGES, CodeCall, CodeRunner
 from freehold.agents.tools.tool import HostTool, Json, ToolAnswer, ToolCaller
 from freehold.agents.visible_text import make_visible
 from freehold.computer import Computer
@@ -262,15 +262,28 @@ def _make_run_code(runner: CodeRunner) -> HostTool:
         language = given.get("language", "python")
         if language not in LANGUAGES:
             raise FreeholdError("tool.wrong-arguments", f"run_code: the languages are {', '.join(LANGUAGES)}")
-        return await runner.run(caller.session, language, given["code"])
+        packages = frozenset(given["packages"]) if "packages" in given else None
+        return await runner.run(caller.session, CodeCall(language, given["code"], given.get("call"), packages))
 
     return HostTool(
         "run_code",
         "Run code in a sealed process and get its output, the value of its last expression, and its figures. Variables "
         "stay for the next call. It can read /workspace; it cannot write files, start programs or use the network.",
         {
-            "code": {"type": "string", "minLength": 1, "maxLength": MAX_CODE, "description": "The code."},
+            "code": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_CODE,
+                "description": "The code. For wasm: a module in the text format, or its bytes in base64.",
+            },
             "language": {**_TEXT, "description": f"One of {', '.join(LANGUAGES)}. Default: python."},
+            "packages": {
+                "type": "array",
+                "maxItems": MAX_PACKAGES,
+                "items": {**_TEXT, "minLength": 1},
+                "description": "Prepared packages, below /opt/packages. Others than before begin with new variables.",
+            },
+            "call": {**_TEXT, "description": "For wasm: a function of the module, such as add(40, 2)."},
         },
         ("code",),
         run,

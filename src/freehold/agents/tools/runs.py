@@ -25,11 +25,13 @@ from freehold.slots.orchestrator.contract import (
     TerminateRun,
 )
 from freehold.slots.orchestrator.permissions import OF_SESSIONS, limit_permissions
+from freehold.slots.orchestrator.store import check_spawn
 
 MAX_TASKS = 5
 MAX_TASK = 8_000
 MAX_WAITED = 50
 MAX_SHOWN = 60_000
+OLDER = "it can hold what you have deleted since."
 _ID: Json = {"type": "string", "minLength": 1, "maxLength": 40, "description": "The id of the run."}
 
 
@@ -50,25 +52,21 @@ def _spawn_tool(slot: Slot, permissions_of: PermissionsOf) -> HostTool:
     is_far = slot.implementation != "local"
 
     async def spawn(caller: ToolCaller, given: Json) -> str:
-        folder, budget = given.get("folder"), given.get("budget_cents")
+        folder, budget, entry = given.get("folder"), given.get("budget_cents"), given.get("entry")
         permissions = _choose_permissions(given, permissions_of(caller.session), is_far=is_far)
+        price = None if budget is None else budget / 100
+        requests = [
+            SpawnRun(task, given.get("agent"), None, None, folder, price, permissions, entry=entry)
+            for task in given["tasks"]
+        ]
+        for request in requests:
+            check_spawn(request)
         shown = "\n\n".join(f"{number}. {task}" for number, task in enumerate(given["tasks"], 1))
         title = f"Let {len(given['tasks'])} agents work in parallel"
         words = f"{_tell_spawn(given, permissions, is_far=is_far)}\n\n{shown}"
-        await ask_permission(caller, make_text_request("host", title, words, scope="orchestrator"))
-        rows = []
-        for task in given["tasks"]:
-            request = SpawnRun(
-                task,
-                given.get("agent"),
-                None,
-                None,
-                folder,
-                None if budget is None else budget / 100,
-                permissions,
-            )
-            rows.append(_line(await _call(slot, caller, request)))
-        return "\n".join(rows)
+        scope = "orchestrator" if entry is None else "orchestrator history"
+        await ask_permission(caller, make_text_request("host", title, words, scope=scope))
+        return "\n".join([_line(await _call(slot, caller, request)) for request in requests])
 
     properties: dict[str, Json] = {
         "tasks": {
@@ -81,6 +79,11 @@ def _spawn_tool(slot: Slot, permissions_of: PermissionsOf) -> HostTool:
             "type": "string",
             "maxLength": MAX_FOLDER,
             "description": "The folder of /workspace of which each gets a copy, such as site. Default: an empty one.",
+        },
+        "entry": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Copy the folder as it was right after this entry of history_log. Default: as it is now.",
         },
         "agent": {"type": "string", "maxLength": 100, "description": "Default: the user's default agent."},
         "budget_cents": {"type": "integer", "minimum": 1, "maximum": 100_000, "description": "What each may cost."},
@@ -99,7 +102,7 @@ def _choose_permissions(given: Json, own: frozenset[str] | None, *, is_far: bool
     """What each run may do: what was asked for, and never more than who asks. Raises `orchestrator.denied`."""
     most = OF_SESSIONS if is_far else PERMISSIONS
     wanted = given.get("permissions")
-    request = SpawnRun("", permissions=None if wanted is None else tuple(wanted))
+    request = SpawnRun("", permissions=None if wanted is None else tuple(wanted), entry=given.get("entry"))
     return limit_permissions(request, tuple(one for one in most if own is None or one in own))
 
 
@@ -111,7 +114,7 @@ def _tell_permissions(permissions: tuple[RunPermission, ...]) -> str:
 
 def _tell_spawn(given: Json, permissions: tuple[RunPermission, ...], *, is_far: bool) -> str:
     """What the owner allows, besides the tasks themselves."""
-    folder, budget, agent = given.get("folder"), given.get("budget_cents"), given.get("agent")
+    folder, budget, agent, entry = (given.get(name) for name in ("folder", "budget_cents", "agent", "entry"))
     name = "the default agent" if agent is None else f"the agent {agent}"
     reach = (
         "They work at another Freehold, which shows them nothing that it remembers, owes or keeps."
@@ -121,6 +124,7 @@ def _tell_spawn(given: Json, permissions: tuple[RunPermission, ...], *, is_far: 
     facts = [
         f"Agent: {agent or 'the default'}.",
         f"Each works in {'an empty folder' if folder is None else f'a copy of {folder}'}.",
+        *([] if entry is None else [f"THE COPY IS OF AN OLDER STATE, entry {entry}: {OLDER}"]),
         reach,
         "THERE IS NO BUDGET: each may cost as much as the run above it, if any, has left."
         if budget is None

@@ -14,10 +14,12 @@ Writes = Literal["ask", "allow", "deny"]
 PointedTool = Literal["git", "npm", "pip"]
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _READING_POSTS = ("/git-upload-pack",)
-"""Requests that read although they are POST: the second of a `git fetch`."""
+"""Requests that read although they are POST: the second of a `git fetch`. At another server they may mean anything."""
 _PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,=:@%-]*)+")
 _HIDDEN = re.compile(r"//|/\.{1,2}(?:/|$)|%(?:2e|2f|5c|25|00|3b)", re.IGNORECASE)
 """What some servers read as another path: empty and dotted parts, and escaped dots, slashes and percent signs."""
+_SCOPED_PACKAGE = re.compile(r"@[a-z0-9~_-][a-z0-9._~-]*%2f[a-z0-9~_-][a-z0-9._~-]*", re.IGNORECASE)
+"""How npm writes the name of a package with a scope: as one part of the path. Decoded it leads to the same package."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,21 @@ class HostCredential:
         path = target.partition("?")[0]
         if self.methods and method not in self.methods:
             return False
+        if self._is_scoped_package(path):
+            return True
         if not _PLAIN_PATH.fullmatch(path) or _HIDDEN.search(path):
             return False
         return not self.paths or any(_is_below(path, one) for one in self.paths)
 
+    def _is_scoped_package(self, path: str) -> bool:
+        begin = self.base_path
+        return "npm" in self.tools and path.startswith(begin) and bool(_SCOPED_PACKAGE.fullmatch(path[len(begin) :]))
+
     def is_write(self, method: str, target: str) -> bool:
         """Whether a request changes something at the server, as far as its method tells."""
         path = target.partition("?")[0]
-        return method not in READING_METHODS and not (method == "POST" and path.endswith(_READING_POSTS))
+        is_fetch = method == "POST" and "git" in self.tools and path.endswith(_READING_POSTS)
+        return method not in READING_METHODS and not is_fetch
 
     def encode(self, secret: Secret) -> str:
         """The value of the header."""

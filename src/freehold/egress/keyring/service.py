@@ -36,7 +36,7 @@ MAX_WAITING = 4
 """Changes of one session that may wait for the owner at once."""
 
 AskOwner = Callable[[str, HostCredential, str, str], Awaitable[bool]]
-"""Asks whether a session may send this method and path with a credential."""
+"""Asks whether a session may send this method, and this path with its query, with a credential."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Keyring:
         """
         path = request.target.partition("?")[0]
         if credential.is_write(request.method, request.target):
-            await self._permit_write(credential, request.method, path, session)
+            await self._permit_write(credential, request, session)
         try:
             secret = await asyncio.to_thread(self._vault.get, credential.secret)
         except FreeholdError as error:
@@ -179,8 +179,8 @@ class Keyring:
         sent = add_credential(request, credential.header, credential.encode(secret))
         return KeyedRequest(credential, session, sent, ResponseMask(credential.spellings(secret)))
 
-    async def _permit_write(self, credential: HostCredential, method: str, path: str, session: str) -> None:
-        what = f"{method} {credential.authority}{path}"
+    async def _permit_write(self, credential: HostCredential, request: HttpRequest, session: str) -> None:
+        what = f"{request.method} {credential.authority}{request.target.partition('?')[0]}"
         if credential.writes == "allow":
             return
         if credential.writes == "deny" or self.ask is None:
@@ -190,7 +190,7 @@ class Keyring:
         self._waiting[session] += 1
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT):
-                is_allowed = await self.ask(session, credential, method, path)
+                is_allowed = await self.ask(session, credential, request.method, request.target)
         except TimeoutError as error:
             raise not_permitted(f"The owner did not answer, so {what} was not sent") from error
         except FreeholdError as error:

@@ -111,6 +111,7 @@ MESSAGE = fields(
     reasoning_details=data,
     cache_control=fields("type ttl"),
     extra_content=data,
+    __copilotMessageSource=data,  # a mark that Copilot leaves in what it has loaded
 )
 _FUNCTION = fields("name description strict", parameters=schema)
 TOOL = ByType(

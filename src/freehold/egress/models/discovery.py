@@ -53,11 +53,12 @@ async def find_local_servers(connected: Iterable[Provider], upstreams: UpstreamP
     """Model servers at their usual ports on loopback that list at least one model and are not connected."""
     addresses = {(each.url, each.auth) for each in connected}
     asked = [known for known in KNOWN_PROVIDERS if known.is_local and not _is_connected(known, addresses)]
-    listed = await asyncio.gather(*(_list_models(known, upstreams) for known in asked))
+    listed = await asyncio.gather(*(list_local_models(known, upstreams) for known in asked))
     return [FoundProvider(known, models=names) for known, names in zip(asked, listed, strict=True) if names]
 
 
-async def _list_models(known: KnownProvider, upstreams: UpstreamPool) -> tuple[str, ...]:
+async def list_local_models(known: KnownProvider, upstreams: UpstreamPool) -> tuple[str, ...]:
+    """The models of a server on loopback; none when it does not answer."""
     provider = read_provider(known.name, ModelSection(kind=known.kind, base_url=known.base_url))
     try:
         async with asyncio.timeout(PROBE_TIMEOUT):

@@ -30,7 +30,7 @@ class KnownProvider:
         return None if terms is None else terms.agent
 
 
-KNOWN_PROVIDERS = (
+KNOWN_PROVIDERS: tuple[KnownProvider, ...] = (
     KnownProvider(
         "anthropic",
         "Anthropic",

@@ -9,7 +9,7 @@ from typing import Any
 
 from freehold.egress.models.keys import Keys
 from freehold.egress.models.model_call import call_model, exchange_once, read_error
-from freehold.egress.models.prices import Prices
+from freehold.egress.models.offered_model import OfferedModel, offer_models, suggest_model
 from freehold.egress.models.provider import Provider
 from freehold.egress.models.upstream import UpstreamPool
 from freehold.observe.secrets import Secret
@@ -21,31 +21,13 @@ CODEX_VERSION = "0.60.0"
 """The list of models for a ChatGPT subscription depends on the version of Codex that asks."""
 _KEY_PATHS: Mapping[str, str] = {"openrouter.ai": "/key"}
 """Providers whose list of models is public: a request that needs the key comes first."""
-_WINDOWS = (
-    "context_length",
-    "context_window",
-    "max_model_len",
-    "max_context_length",
-    "max_input_tokens",
-    "inputTokenLimit",
-)
-"""The names by which providers say how many tokens a model takes."""
-
-
-@dataclass(frozen=True)
-class OfferedModel:
-    """A model of a provider. Prices are US dollars for a million tokens. None where Freehold does not know."""
-
-    name: str
-    input_price: float | None = None
-    output_price: float | None = None
-    window: int | None = None
 
 
 @dataclass(frozen=True)
 class ProviderCheck:
     """`status` is the HTTP status of the response. `models` are the names that it listed, at most `MAX_MODELS`.
 
+    `suggested` is the model for an owner who chooses none; None when no model of the list is for text.
     `said` is what the provider itself said about a failure, in its own words; empty when it said nothing.
     """
 
@@ -56,6 +38,7 @@ class ProviderCheck:
     models: tuple[str, ...]
     offered: tuple[OfferedModel, ...] = ()
     said: str = ""
+    suggested: str | None = None
 
 
 async def check_provider(provider: Provider, keys: Keys, upstreams: UpstreamPool) -> ProviderCheck:
@@ -98,9 +81,12 @@ async def ask_for_models(provider: Provider, key: Secret | None, upstreams: Upst
         said = read_error(body, key)
         return ProviderCheck(False, status, milliseconds, _words(provider, status, 0), (), said=said)
     rows = _rows(body)
-    offered = await asyncio.to_thread(lambda: _add_prices(provider, rows))
+    offered = await asyncio.to_thread(offer_models, provider.url, rows)
+    # The agent of a subscription has models of its own.
+    suggested = suggest_model(offered) if provider.auth == "key" else None
     names = tuple(rows)
-    return ProviderCheck(True, status, milliseconds, _words(provider, status, len(names)), names, offered)
+    words = _words(provider, status, len(names))
+    return ProviderCheck(True, status, milliseconds, words, names, offered, suggested=suggested)
 
 
 def _list_path(provider: Provider) -> str:
@@ -124,20 +110,6 @@ def _rows(body: bytes) -> dict[str, Mapping[str, Any]]:
         if isinstance(name, str) and name.isprintable() and 0 < len(name) <= MAX_NAME and len(found) < MAX_MODELS:
             found[name.removeprefix("models/")] = row if isinstance(row, dict) else {}
     return found
-
-
-def _add_prices(provider: Provider, rows: Mapping[str, Mapping[str, Any]]) -> tuple[OfferedModel, ...]:
-    """Blocking: reads the table of prices."""
-    prices = Prices(provider.url)
-    found = []
-    for name, row in rows.items():
-        listed = prices.find_listed(name)
-        said = next((row[key] for key in _WINDOWS if isinstance(row.get(key), int) and row[key] > 0), None)
-        if listed is None:
-            found.append(OfferedModel(name, window=said))
-        else:
-            found.append(OfferedModel(name, *listed.usual_prices(), said or listed.window))
-    return tuple(found)
 
 
 def _words(provider: Provider, status: int, count: int) -> str:

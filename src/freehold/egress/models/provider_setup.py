@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from freehold.egress.models.codex_sign_in import read_sign_in
@@ -14,7 +15,7 @@ from freehold.errors import FreeholdError
 from freehold.manifest import Manifest
 from freehold.manifest.change import can_remove, change_manifest
 from freehold.manifest.edit import Plain
-from freehold.manifest.secret_text import parse_reference
+from freehold.manifest.secret_text import find_named_secrets, parse_reference
 from freehold.manifest.sections.models import BASE_URLS, SUBSCRIPTIONS, AuthKind, ModelSection, ProviderKind
 from freehold.observe.secrets import Secret
 
@@ -92,14 +93,16 @@ def connect_provider(
 ) -> Path:
     """Stores the key, then the section. Replaces a provider of the same name. Returns the file that changed. Blocking.
 
-    Raises `manifest.bad-value` when the section would be an error, for example because a key is missing.
+    A secret that something else uses is not overwritten: the key gets another name then. Raises `manifest.bad-value`
+    when the section would be an error, for example because a key is missing.
     """
     wanted = draft.as_provider()
     existing = manifest.models.get(draft.name)
     if existing is not None and existing.key is not None and draft.key is None:
         _refuse_other_host(draft.name, existing, wanted)
     reference = parse_reference(existing.key or "") if existing is not None else None
-    secret = reference[1] if reference is not None and reference[0] == "secret" else draft.name
+    is_kept = reference is not None and reference[0] == "secret"
+    secret = reference[1] if reference is not None and is_kept else _free_secret_name(manifest, draft.name)
     value = read_key(draft)
     kept = existing.key if existing is not None else None
     usual = SUBSCRIPTIONS[draft.auth].base_url if draft.auth in SUBSCRIPTIONS else BASE_URLS.get(draft.kind)
@@ -126,6 +129,20 @@ def connect_provider(
         raise
 
 
+def _free_secret_name(manifest: Manifest, provider: str) -> str:
+    """The name of the provider, or with a number when another part of the manifest uses the secret of that name."""
+    used = _secrets_of_others(manifest, provider)
+    names = (provider if number == 1 else f"{provider}-{number}" for number in count(1))
+    return next(name for name in names if name not in used)
+
+
+def _secrets_of_others(manifest: Manifest, provider: str) -> set[str]:
+    """The secrets to which the manifest refers outside of this provider."""
+    content = manifest.model_dump()
+    content["models"].pop(provider, None)
+    return set(find_named_secrets(content))
+
+
 def _refuse_other_host(name: str, existing: ModelSection, wanted: Provider) -> None:
     """A key that is in the vault must not be sent to another host by someone who could not read it there."""
     before = read_provider(name, existing)
@@ -138,7 +155,7 @@ def _refuse_other_host(name: str, existing: ModelSection, wanted: Provider) -> N
 
 
 def disconnect_provider(path: Path, manifest: Manifest, vault: Vault, name: str, environ: Mapping[str, str]) -> Path:
-    """Takes a provider out, and its key when nothing else uses it. Returns the file that changed. Blocking.
+    """Takes a provider out, and its key when nothing else in the manifest uses it. Returns the file that changed. Blocking.
 
     One of a manifest that cannot be written is switched off. Raises `models.not-found`, or `manifest.bad-value` when an
     agent is set to use it.
@@ -156,8 +173,8 @@ def disconnect_provider(path: Path, manifest: Manifest, vault: Vault, name: str,
     changed = change_manifest(path, changes, environ)
     key = manifest.models[name].key
     reference = parse_reference(key or "")
-    is_shared = any(each.key == key for other, each in manifest.models.items() if other != name)
-    if gone and reference is not None and reference[0] == "secret" and not is_shared:
+    is_kept = reference is not None and reference[0] == "secret"
+    if gone and reference is not None and is_kept and reference[1] not in _secrets_of_others(manifest, name):
         with suppress(FreeholdError):  # it may be missing
             vault.remove(reference[1])
     return changed

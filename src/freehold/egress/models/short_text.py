@@ -33,9 +33,11 @@ def is_on_this_machine(provider: Provider) -> bool:
     return provider.host == "localhost" or (address is not None and address.is_loopback)
 
 
-async def write_short_text(models: ModelGateway, provider: Provider, model: str, prompt: str, *, session: str) -> str:
+async def write_short_text(
+    models: ModelGateway, provider: Provider, model: str, prompt: str, *, session: str, max_tokens: int = MAX_TOKENS
+) -> str:
     """The answer of the model. `session` is what usage and budgets show. Raises `models.no-text`."""
-    path, body = _build_request(provider, model, prompt)
+    path, body = _build_request(provider, model, prompt, max_tokens)
     endpoint = models.endpoint_for(provider.name, session)
     status, answer = await send_host_request(models, endpoint, path, json.dumps(body).encode())
     text = _read_text(answer) if status == 200 else ""
@@ -44,17 +46,17 @@ async def write_short_text(models: ModelGateway, provider: Provider, model: str,
     return text
 
 
-def _build_request(provider: Provider, model: str, prompt: str) -> tuple[str, dict[str, Any]]:
+def _build_request(provider: Provider, model: str, prompt: str, max_tokens: int) -> tuple[str, dict[str, Any]]:
     if provider.kind == "gemini":
         contents = [{"role": "user", "parts": [{"text": prompt}]}]
-        settings = {"maxOutputTokens": MAX_TOKENS}
+        settings = {"maxOutputTokens": max_tokens}
         return f"/v1beta/models/{quote(model)}:generateContent", {"contents": contents, "generationConfig": settings}
     messages = [{"role": "user", "content": prompt}]
     if provider.kind == "anthropic":
-        return "/v1/messages", {"model": model, "messages": messages, "max_tokens": MAX_TOKENS}
+        return "/v1/messages", {"model": model, "messages": messages, "max_tokens": max_tokens}
     # Newer models of OpenAI take no `max_tokens`, and other servers know no other name.
     limit = "max_completion_tokens" if provider.kind == "openai" else "max_tokens"
-    return "/v1/chat/completions", {"model": model, "messages": messages, limit: MAX_TOKENS}
+    return "/v1/chat/completions", {"model": model, "messages": messages, limit: max_tokens}
 
 
 def _read_text(answer: bytes) -> str:

@@ -12,6 +12,7 @@ from freehold.timeline.event import Json
 MAX_PROMPT = 64 * 1024
 MAX_TITLE = 200
 MAX_FOLDER = 1000
+MAX_ENTRY = 2**53
 MAX_PAGE = 200
 MAX_WAIT = 5.0
 MAX_EVENTS = 200
@@ -41,7 +42,8 @@ class Run:
     """`parent` is the session that wanted it; None for the owner. `cost` includes that of its own runs.
 
     `ended`: somebody ended it before it was done, or it was `lost`: the process that ran it died. `computer` is where it works. `began_by` is who wanted it: `owner`,
-    `token:NAME` or `session:ID`.
+    `token:NAME` or `session:ID`. `entry` is that of history which has the state that its folder was copied from; None: as
+    the folder was when the run began.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Run:
     permissions: tuple[RunPermission, ...] = PERMISSIONS
     began_by: str = "owner"
     lost: bool = False
+    entry: int | None = None
 
 
 @dataclass(frozen=True)
@@ -142,12 +145,16 @@ class RunWrite(SlotWrite[Run]):
 
     def describe(self, reply: Any) -> Mapping[str, Json]:
         assert isinstance(reply, Run)
-        return {"id": reply.id, "session": reply.session, "agent": reply.agent, "state": reply.state}
+        older: Mapping[str, Json] = {} if reply.entry is None else {"entry": reply.entry}
+        return {"id": reply.id, "session": reply.session, "agent": reply.agent, "state": reply.state, **older}
 
 
 @dataclass(frozen=True)
 class SpawnRun(RunWrite):
     """Let an agent work on a prompt, in a throw-away computer with a copy of a folder of the workspace.
+
+    The copy is the folder as it was right after an `entry` of history, or as it is now. An older state can hold what was
+    deleted since: who begins such a run needs the permission `history`, and a program the scope of that name.
 
     It is ended when it has cost more than `budget`. It may do what `permissions` name, and never more than the run that
     begins it; None is as much as that one. Without `ask`, what it asks is answered with no.
@@ -163,6 +170,7 @@ class SpawnRun(RunWrite):
     budget: float | None = None
     permissions: tuple[RunPermission, ...] | None = None
     key: str | None = None
+    entry: int | None = None
 
 
 @dataclass(frozen=True)

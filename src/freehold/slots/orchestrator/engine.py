@@ -9,7 +9,7 @@ from freehold.slots.orchestrator.contract import RunChange, RunEvent, RunPermiss
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """A run to begin."""
+    """A run to begin. With an `entry` of history it gets its folder as that has it, otherwise as it is now."""
 
     id: str
     session: str
@@ -17,6 +17,7 @@ class ChildSpec:
     folder: str | None
     permissions: tuple[RunPermission, ...]
     who: str
+    entry: int | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,10 @@ IsOverBudget = Callable[[], Awaitable[bool]]
 
 class RunEngine(Protocol):
     """All errors are FreeholdError. The changes of a run are known by its id, also after a crash of every process."""
+
+    async def check_state(self, folder: str, entry: int) -> None:
+        """Raises an error when a run cannot begin with this folder as an entry of history has it. Makes nothing."""
+        ...
 
     async def open_session(self, wanted: SessionWanted) -> tuple[str, str]:
         """A new session and the name of its agent. With a limit, an agent whose cost cannot be known is refused."""

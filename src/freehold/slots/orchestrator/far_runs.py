@@ -6,10 +6,11 @@ from typing import Any
 
 from freehold.slots.contract import SlotCaller
 from freehold.slots.errors import SlotError
+from freehold.slots.orchestrator.bounds import MAX_DEPTH, MAX_OF_PARENT
 from freehold.slots.orchestrator.contract import CONTRACT, Run, RunPermission, SpawnRun
 from freehold.slots.orchestrator.permissions import OF_SESSIONS, check_control, find_permissions, limit_permissions
 from freehold.slots.orchestrator.schema import STEPS
-from freehold.slots.orchestrator.store import MAX_DEPTH, MAX_OF_PARENT, no_run
+from freehold.slots.orchestrator.store import no_run
 from freehold.slots.timeline_tables import TimelineTables
 from freehold.timeline import Timeline
 

@@ -45,8 +45,8 @@ class PairedRuns:
 
     async def spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
         check_spawn(request)
-        for name, value in (("folder", request.folder), ("agent", request.agent), ("model", request.model)):
-            if value is not None:
+        for name in ("entry", "folder", "agent", "model"):
+            if getattr(request, name) is not None:
                 raise SlotError(
                     "orchestrator",
                     "invalid",

@@ -19,6 +19,13 @@ def limit_permissions(request: SpawnRun, own: tuple[RunPermission, ...]) -> tupl
     """Those of a new run: at most those of who begins it. Raises `orchestrator.denied`."""
     if "runs" not in own:
         raise SlotError("orchestrator", "denied", "This run may not begin others")
+    if request.entry is not None and "history" not in own:
+        raise SlotError(
+            "orchestrator",
+            "denied",
+            "To begin a run from an older state, the permission history is needed: it can hold what was deleted since",
+            hint="Leave entry out: the run then begins with the files as they are now",
+        )
     wanted = own if request.permissions is None else request.permissions
     unknown = [one for one in wanted if one not in PERMISSIONS]
     if unknown:

@@ -35,4 +35,6 @@ STEPS = (
     """,
     # Whether the process that ran it died meanwhile.
     "ALTER TABLE orchestrator_run ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;",
+    # The entry of history that has the state that its folder was copied from.
+    "ALTER TABLE orchestrator_run ADD COLUMN entry INTEGER;",
 )

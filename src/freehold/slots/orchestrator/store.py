@@ -14,8 +14,10 @@ from freehold.slots.answers import check_key, expect_answer
 from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller, SlotWrite
 from freehold.slots.errors import SlotError
 from freehold.slots.host import EngineBox
+from freehold.slots.orchestrator.bounds import RunBounds
 from freehold.slots.orchestrator.contract import (
     CONTRACT,
+    MAX_ENTRY,
     MAX_EVENTS,
     MAX_FOLDER,
     MAX_PAGE,
@@ -45,9 +47,6 @@ from freehold.slots.statement import Row, Statement, Steps, ask, ask_one, places
 from freehold.slots.timeline_tables import TimelineTables
 from freehold.timeline import Timeline
 
-MAX_ACTIVE = 8
-MAX_OF_PARENT = 5
-MAX_DEPTH = 2
 LOOK_AGAIN = 0.2
 RETRY_DELAY = 0.5
 LOST = "Freehold was restarted while it worked. What it had changed until then is kept"
@@ -58,7 +57,7 @@ KEPT_RUNS = 365 * 86_400
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _COLUMNS = (
     "id, session, agent, title, state, parent, depth, folder, budget, cost, created, finished, error, added, changed,"
-    " removed, outcome, permissions, began_by, lost"
+    " removed, outcome, permissions, began_by, lost, entry"
 )
 
 log = logging.getLogger("freehold.slots")
@@ -68,7 +67,8 @@ class OrchestratorStore:
     kind = "local"
     records_events = True
 
-    def __init__(self, timeline: Timeline, box: EngineBox) -> None:
+    def __init__(self, timeline: Timeline, box: EngineBox, bounds: RunBounds | None = None) -> None:
+        self._bounds = bounds or RunBounds()
         self._timeline = timeline
         self._box = box
         self._tables = TimelineTables(CONTRACT, timeline, STEPS, {})
@@ -146,6 +146,8 @@ class OrchestratorStore:
         title = request.title or request.prompt.strip().splitlines()[0][:80]
         wanted = SessionWanted(request.agent, request.model, title, caller.session, caller.name, budget is not None)
         try:
+            if request.folder is not None and request.entry is not None:
+                await engine.check_state(request.folder, request.entry)
             session, agent = await engine.open_session(wanted)
         except FreeholdError as error:
             raise _of_family(error) from error
@@ -192,23 +194,24 @@ class OrchestratorStore:
                 [await self._measure_costs(id) > budget for id, budget in await self._budgets_above(run.session)]
             )
 
-        child = ChildSpec(run.id, run.session, request.prompt, request.folder, run.permissions, run.began_by)
+        given = (request.prompt, request.folder, run.permissions, run.began_by, request.entry)
+        child = ChildSpec(run.id, run.session, *given)
         engine.launch(child, report, is_over_budget)
 
     def _insert(
         self, id: str, session: str, agent: str, budget: float | None, permissions: tuple[RunPermission, ...]
     ) -> Any:
         def steps(request: SpawnRun, context: CallContext) -> Steps[Run]:
-            _check_bounds((yield from self._count_active(context.caller)))
+            self._bounds.check(*(yield from self._count_active(context.caller)))
             above = yield from ask_one(
                 "SELECT depth FROM orchestrator_run WHERE session = ?", context.caller.session or ""
             )
             title = request.title or request.prompt.strip().splitlines()[0][:80]
             yield from ask(
                 "INSERT INTO orchestrator_run (id, session, agent, title, state, parent, depth, folder, budget, created,"
-                " outcome, permissions, began_by) VALUES (?, ?, ?, ?, 'starting', ?, ?, ?, ?, ?, 'pending', ?, ?)",
+                " outcome, permissions, began_by, entry) VALUES (?, ?, ?, ?, 'starting', ?, ?, ?, ?, ?, 'pending', ?, ?, ?)",
                 *(id, session, agent, title, context.caller.session, 1 if above is None else above[0] + 1),
-                *(request.folder, budget, context.now, ",".join(permissions), context.caller.name),
+                *(request.folder, budget, context.now, ",".join(permissions), context.caller.name, request.entry),
             )
             rows = yield from ask(f"SELECT {_COLUMNS} FROM orchestrator_run WHERE id = ?", id)  # noqa: S608
             return _run(rows[0])
@@ -357,7 +360,7 @@ class OrchestratorStore:
         def read(statement: Statement) -> list[Row]:
             return self._timeline.query(statement.sql, statement.parameters)
 
-        _check_bounds(run_steps(self._count_active(caller), read))
+        self._bounds.check(*run_steps(self._count_active(caller), read))
 
     def _lock(self, *what: str) -> asyncio.Lock:
         return self._locks.setdefault(what, asyncio.Lock())
@@ -504,16 +507,6 @@ _TREE = """
 """
 
 
-def _check_bounds(found: tuple[int, int, int]) -> None:
-    active, own, depth = found
-    if active >= MAX_ACTIVE:
-        raise SlotError("orchestrator", "conflict", f"There are {active} runs already", hint="Wait, or end one")
-    if own >= MAX_OF_PARENT:
-        raise SlotError("orchestrator", "conflict", f"You have {own} runs already", hint="Wait for one of them")
-    if depth >= MAX_DEPTH:
-        raise SlotError("orchestrator", "denied", f"A run may begin others only {MAX_DEPTH - 1} deep")
-
-
 def _ignore_result(done: "asyncio.Future[Run]") -> None:
     """Who waits gets it. When nobody waits any more, a refusal is no error of ours."""
     if not done.cancelled():
@@ -547,6 +540,11 @@ def check_spawn(request: SpawnRun) -> None:
         parts = folder.strip("/").split("/")
         if len(folder) > MAX_FOLDER or folder.startswith("/") or not folder.isprintable() or ".." in parts:
             raise _invalid(f"{folder[:80]!a} is not a folder of the workspace", "Such as site, or . for all of it")
+    if request.entry is not None:
+        if not 1 <= request.entry <= MAX_ENTRY:
+            raise _invalid("An entry is a number that freehold log shows")
+        if folder is None:
+            raise _invalid("An entry has no effect without a folder", "Name the folder, or . for the whole workspace")
 
 
 def check_read(request: ReadRun) -> None:

@@ -49,7 +49,7 @@ class TokenRuns:
 
     async def spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
         fields = {name: value for name, value in vars(request).items() if value is not None}
-        return _run(await self._api.send("POST", RUNS, _with_key(fields, caller)))
+        return _run(await self._api.send("POST", RUNS, _with_key(fields, caller), may_lack_scope=True))
 
     async def get(self, id: str) -> Run:
         return _run(await self._api.send("GET", _path(id)))
