@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from freehold.deploy.cli import command
 from freehold.deploy.compose import write_compose
 from freehold.deploy.deployment import COMPUTER_COMMAND, Deployment, ImageNames, read_deployment
 from freehold.deploy.environment_file import write_environment
+from freehold.deploy.kubernetes import write_kubernetes
 from freehold.deploy.quadlet import write_quadlet
 from freehold.deploy.yaml_text import YamlValue, write_yaml
 from freehold.errors import FreeholdError
@@ -121,8 +123,43 @@ def test_the_generator_of_podman_takes_the_units() -> None:
 
 def test_the_caddyfile_and_the_variables(read: ReadDeployment) -> None:
     found = read(PUBLIC + 'preview_url = "https://preview.example.net"\n[deploy]\nemail = "owner@example.com"\n')
-    check_golden("Caddyfile", write_caddyfile(found, "127.0.0.1:3000"))
+    check_golden("Caddyfile", write_caddyfile(found.manifest, "127.0.0.1:3000"))
     check_golden("freehold.env", write_environment(found))
+
+
+def print_caddyfile(home: Path, manifest: str) -> Result:
+    (home / "freehold.toml").write_text(manifest)
+    return CliRunner().invoke(command, ["caddy", "--home", str(home)])
+
+
+def test_a_caddyfile_is_printed_for_what_containers_could_not_run(tmp_path: Path) -> None:
+    """A Freehold on this machine has a GPU, a browser and an archive, and Caddy is in front of it all the same."""
+    more = (
+        "[gpu]\nenabled = true\n[browser]\nenabled = true\n"
+        '[[computer.mounts]]\nkind = "archive"\nsource = "/srv/data.zip"\ntarget = "/mnt/data"\n'
+    )
+    plain, special = (print_caddyfile(tmp_path, text) for text in (PUBLIC, PUBLIC + more))
+    assert (special.exit_code, special.output) == (0, plain.output)
+    assert "agent.example.com {" in plain.output
+    compose = ["compose", str(tmp_path / "made"), "--brain-image", "a:1", "--computer-image", "b:1"]
+    refused = CliRunner().invoke(command, [*compose, "--home", str(tmp_path)])
+    assert isinstance(refused.exception, FreeholdError)
+    assert "cannot be used in containers" in refused.exception.message
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("", "gateway.public_url is not set"),
+        ('[gateway]\npublic_url = "http://agent.example.com"\n', "gateway.public_url is 'http://agent.example.com'"),
+    ],
+)
+def test_no_site_without_a_name_is_printed(tmp_path: Path, setting: str, told: str) -> None:
+    refused = print_caddyfile(tmp_path, setting)
+    assert isinstance(refused.exception, FreeholdError)
+    assert refused.exception.message.startswith(told)
+    assert "public_url = " in (refused.exception.hint or "")
+    assert refused.output == ""
 
 
 @pytest.mark.skipif(shutil.which("caddy") is None, reason="caddy is not installed")
@@ -162,6 +199,61 @@ def test_a_check_tells_when_the_files_have_drifted(tmp_path: Path) -> None:
     assert isinstance(caught, FreeholdError)
     assert "+    network_mode: none" in caught.message
     assert caught.hint == f"Write it again: freehold deploy compose {tmp_path / 'out'}"
+
+
+@pytest.mark.parametrize("name", ["compose.override.yaml", "docker-compose.override.yml"])
+def test_a_check_tells_of_files_that_compose_joins_with_ours(tmp_path: Path, name: str) -> None:
+    (tmp_path / "freehold.toml").write_text(PUBLIC)
+    assert deploy(tmp_path).exit_code == 0
+    (tmp_path / "out" / name).write_text("services: {computer: {devices: [/dev/fuse]}}\n")
+    caught = deploy(tmp_path, "--check").exception
+    assert isinstance(caught, FreeholdError)
+    assert (caught.code, name in caught.message) == ("deploy.drifted", True)
+
+
+@pytest.mark.parametrize(
+    "place", ["freehold-computer.container.d", "container.d", "freehold-.container.d", "../freehold-home.volume.d"]
+)
+def test_a_check_tells_of_files_that_podman_joins_with_ours(tmp_path: Path, place: str) -> None:
+    (tmp_path / "freehold.toml").write_text(PUBLIC)
+    units = tmp_path / "systemd/freehold"
+    words = ["quadlet", str(units), "--home", str(tmp_path), "--brain-image", "a:1", "--computer-image", "b:1"]
+    assert CliRunner().invoke(command, words).exit_code == 0
+    assert CliRunner().invoke(command, [*words, "--check"]).exit_code == 0
+    (units / place).mkdir()
+    (units / place / "10-more.conf").write_text("[Container]\nAddDevice=/dev/fuse\n")
+    caught = CliRunner().invoke(command, [*words, "--check"]).exception
+    assert isinstance(caught, FreeholdError)
+    assert (caught.code, "10-more.conf" in caught.message) == ("deploy.drifted", True)
+
+
+def test_the_control_center_is_published_where_the_manifest_says(read: ReadDeployment) -> None:
+    """On this machine only, the proxy there is trusted: its connections come from the gateway of a known network."""
+    for address, port in (("127.0.0.1", "127.0.0.1:3000:3000"), ("::1", "[::1]:3000:3000")):
+        found = read(PUBLIC + f'[deploy]\nhttp_address = "{address}"\nhttp_port = 3000\n')
+        compose = write_compose(found)
+        assert f'- "{port}"' in compose
+        assert 'gateway: "10.213.77.1"' in compose
+        assert 'FREEHOLD_GATEWAY_TRUSTED_PROXIES: "10.213.77.1"' in compose
+        units = write_quadlet(found, Path("/srv/freehold"))
+        assert f"PublishPort={port}" in units["freehold-brain.container"]
+        assert "Network=freehold-front.network" in units["freehold-brain.container"]
+        assert "Gateway=10.213.77.1" in units["freehold-front.network"]
+    public = write_compose(read(PUBLIC))
+    assert '- "80:3000"' in public
+    assert "freehold-front.network" not in write_quadlet(read(PUBLIC), Path("/srv/freehold"))
+    assert "TRUSTED_PROXIES" not in public, "whoever reaches it there is no proxy"
+    for odd in ("agent.example.com", "127.0.0.1:80", "0.0.0.0\\nports"):
+        with pytest.raises(FreeholdError) as caught:
+            read(PUBLIC + f'[deploy]\nhttp_address = "{odd}"\n')
+        assert caught.value.code == "deploy.invalid"
+
+
+def test_another_image_of_caddy_is_used_when_the_manifest_names_one(read: ReadDeployment) -> None:
+    image = "registry.example.com/caddy@sha256:" + 64 * "a"
+    assert f'image: "{image}"' in write_compose(read(PUBLIC + f'[deploy]\ncaddy = true\ncaddy_image = "{image}"\n'))
+    plain = write_compose(read(PUBLIC + "[deploy]\ncaddy = true\n"))
+    assert re.search(r'image: "caddy:\d+\.\d+\.\d+"', plain), "the version does not change by itself"
 
 
 def test_a_folder_of_backups_is_a_volume_of_freehold_and_not_of_the_computer(
@@ -216,12 +308,76 @@ def test_the_old_names_of_variables_work(read: ReadDeployment, monkeypatch: pyte
 def test_no_value_of_the_manifest_is_read_as_something_else() -> None:
     """Every text comes back as itself from a parser that others wrote."""
     yaml = pytest.importorskip("yaml")
-    odd = ["yes", "1", "1.5", "null", "a: b", "# no", "- x", "{", "$x", "é", "a\nb", "", "0x1", "~", "2:2", "'", '"']
+    odd = [
+        *(".5", ".inf", "a\u2028b", "a\x85b", "\ufeff", "a\x7f", "😀"),
+        "yes",
+        "1",
+        "1.5",
+        "null",
+        "a: b",
+        "# no",
+        "- x",
+        "{",
+        "$x",
+        "é",
+        "a\nb",
+        "",
+        "0x1",
+        "~",
+        "2:2",
+        "'",
+        '"',
+    ]
     tree: dict[str, YamlValue] = {
         "texts": odd,
         "nested": {"a b": [{"x": 1, "y": [True, 2.5]}], "empty": {}, "none": []},
     }
     assert yaml.safe_load(write_yaml(tree)) == tree
+
+
+ODD_PATHS = ["a:b", "a\nb", "a\tb", "a\x85b", "a\u2028b"]
+ODD_IN_UNITS = [*ODD_PATHS, "a b", "a%h", "a$b", 'a"b', "a\\b"]
+
+
+@pytest.mark.parametrize("name", ODD_IN_UNITS)
+def test_no_path_of_the_manifest_becomes_another_volume_or_line(
+    read: ReadDeployment, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    """A colon would begin the target, and a line end would begin a setting of the container."""
+    folder = tmp_path_factory.mktemp("mounts") / name
+    folder.mkdir()
+    for setting in (
+        f'[[computer.mounts]]\nsource = {json.dumps(str(folder))}\ntarget = "/mnt/x"\n',
+        f'[[computer.mounts]]\nsource = "/usr/share/doc"\ntarget = {json.dumps(f"/mnt/{name}")}\n',
+        f'[[computer.mounts]]\nkind = "memory"\nsize = "1MiB"\ntarget = {json.dumps(f"/mnt/{name}")}\n',
+        f"[backup]\nto = {json.dumps(str(folder))}\n",
+    ):
+        found = read(PUBLIC + setting)
+        with pytest.raises(FreeholdError) as caught:
+            write_quadlet(found, Path("/srv/freehold"))
+        assert caught.value.code == "deploy.odd-path"
+        if name in ODD_PATHS:
+            with pytest.raises(FreeholdError) as caught:
+                write_compose(found)
+            assert caught.value.code == "deploy.odd-path"
+        else:
+            assert write_compose(found)
+
+
+@pytest.mark.parametrize("name", ["a b", "x\nVolume=/:/host", "-v", "a$b", ""])
+def test_no_name_of_an_image_becomes_another_line(read: ReadDeployment, name: str) -> None:
+    for odd in (
+        replace(read(PUBLIC), brain_image=name),
+        replace(read(PUBLIC), computer_image=name),
+    ):
+        for write in (
+            write_compose,
+            lambda found: write_quadlet(found, Path("/srv/freehold")),
+            lambda found: write_kubernetes(found, PUBLIC, "statefulset"),
+        ):
+            with pytest.raises(FreeholdError) as caught:
+                write(odd)
+            assert caught.value.code == "deploy.odd-image"
 
 
 def test_the_filters_are_a_profile_that_engines_take(tmp_path: Path) -> None:

@@ -148,10 +148,10 @@ def _list_backup_rules() -> Iterator[AlertRule]:
         "Backups fail: freehold backup status says why",
     )
     yield AlertRule(
-        "FreeholdBackupOld",
-        ("freehold_backup_last_timestamp_seconds",),
-        f"freehold_backup_last_timestamp_seconds > 0 and time() - freehold_backup_last_timestamp_seconds > {2 * DAY}",
+        "FreeholdBackupLate",
+        ("freehold_backup_pending_timestamp_seconds",),
+        f"freehold_backup_pending_timestamp_seconds > 0 and time() - freehold_backup_pending_timestamp_seconds > {DAY}",
         "1h",
         "warning",
-        "The last backup is more than two days old",
+        "A change has waited for its backup for more than a day: freehold backup status says why",
     )

@@ -2,7 +2,9 @@
 
 from urllib.parse import urlsplit
 
-from freehold.deploy.deployment import Deployment
+from freehold.deploy.section import DeploySection
+from freehold.errors import FreeholdError
+from freehold.manifest import Manifest
 
 HEAD = """\
 # Written by `freehold deploy` from freehold.toml. Change the manifest and write it again.
@@ -12,20 +14,28 @@ ASK_PORT = 9180
 ASK_PATH = "/v1/preview/certificate"
 
 
-def write_caddyfile(deployment: Deployment, upstream: str) -> str:
-    """`upstream` is where Caddy reaches the gateway."""
-    gateway = deployment.manifest.gateway
+def write_caddyfile(manifest: Manifest, upstream: str) -> str:
+    """`upstream` is where Caddy reaches the gateway. Raises `deploy.invalid` without a name to serve."""
+    gateway = manifest.gateway
+    address = urlsplit(gateway.public_url or "")
+    if address.scheme != "https" or not address.netloc:
+        found = "is not set" if gateway.public_url is None else f"is {gateway.public_url!r}, which is not https"
+        raise FreeholdError(
+            "deploy.invalid",
+            f"gateway.public_url {found}, so Caddy has no name to get a certificate for",
+            hint='Set it in freehold.toml, under [gateway]: public_url = "https://agent.example.com"',
+        )
     preview = urlsplit(gateway.preview_url or "").netloc
-    blocks = [_write_options(deployment, has_previews=bool(preview))]
-    blocks.append(_write_site(urlsplit(gateway.public_url or "").netloc, upstream))
+    blocks = [_write_options(manifest, has_previews=bool(preview))]
+    blocks.append(_write_site(address.netloc, upstream))
     if preview:
         blocks.append(_write_site(f"*.{preview}", upstream, "\ttls {\n\t\ton_demand\n\t}\n"))
         blocks.append(_write_ask(upstream))
     return HEAD + "\n".join(blocks)
 
 
-def _write_options(deployment: Deployment, *, has_previews: bool) -> str:
-    email = deployment.section.email
+def _write_options(manifest: Manifest, *, has_previews: bool) -> str:
+    email = manifest.section(DeploySection).email
     lines = ["admin off", *([] if email is None else [f"email {email}"])]
     if has_previews:
         lines += ["on_demand_tls {", f"\task http://127.0.0.1:{ASK_PORT}{ASK_PATH}", "}"]

@@ -33,7 +33,7 @@ computer_image_option = click.option(
 
 @click.group()
 def command() -> None:
-    """Write the files to run this Freehold as a service or in containers.
+    """Write files to run this Freehold as a service or in containers.
 
     Everything comes from the manifest. With --check nothing is written, and what has changed since is shown.
 
@@ -51,7 +51,7 @@ def command() -> None:
 @computer_image_option
 @home_option
 def compose(folder: Path, check: bool, brain_image: str | None, computer_image: str | None, home: Home) -> None:
-    """Write a folder for docker compose: Freehold and its computer in two containers.
+    """Write a folder for docker compose, with two containers.
 
     Build the two images first, and load them into the engine. With deploy.caddy = true in the manifest, Caddy serves
     https beside them.
@@ -72,7 +72,7 @@ def compose(folder: Path, check: bool, brain_image: str | None, computer_image: 
         MANIFEST_FILE: home.manifest.read_text(),
     }
     if deployment.section.caddy:
-        files[CADDY_FILE] = write_caddyfile(deployment, "brain:3000")
+        files[CADDY_FILE] = write_caddyfile(deployment.manifest, "brain:3000")
     _finish(folder, files, check, f"freehold deploy compose {folder}")
     if not check:
         _tell_foreign_folders(deployment)
@@ -129,7 +129,7 @@ def _tell_foreign_folders(deployment: "Deployment") -> None:
 @computer_image_option
 @home_option
 def quadlet(folder: Path, check: bool, brain_image: str | None, computer_image: str | None, home: Home) -> None:
-    """Write units for podman 4.4 and later, which systemd starts: the same two containers.
+    """Write units for podman 4.4 or later, which systemd starts.
 
     FOLDER is below /etc/containers/systemd, or ~/.config/containers/systemd.
 
@@ -181,7 +181,7 @@ def kubernetes(
     computer_image: str | None,
     home: Home,
 ) -> None:
-    """Write a folder for Kubernetes: one pod, with the computer sealed inside of it.
+    """Write a folder for Kubernetes: one pod, the computer inside.
 
     Push the two images to a registry first. The pod has no privilege, but needs three settings that some clusters
     forbid; --try asks yours. Where they are forbidden, use two containers on a machine: freehold deploy compose.
@@ -211,7 +211,7 @@ def kubernetes(
 @command.command()
 @home_option
 def prometheus(home: Home) -> None:
-    """Print alert rules for Prometheus, from the manifest and the metrics that the running Freehold has.
+    """Print alert rules for Prometheus that fit this Freehold.
 
     \b
     Example:
@@ -226,7 +226,7 @@ def prometheus(home: Home) -> None:
 @command.command()
 @home_option
 def grafana(home: Home) -> None:
-    """Print a dashboard for Grafana with a panel for each metric that the running Freehold has.
+    """Print a dashboard for Grafana, with a panel for each metric.
 
     \b
     Example:
@@ -265,7 +265,7 @@ def environment(home: Home) -> None:
 @click.option("--upstream", help="Where Caddy reaches this Freehold. [default: gateway.port on this machine]")
 @home_option
 def caddy(upstream: str | None, home: Home) -> None:
-    """Print a Caddyfile for this Freehold: https with certificates of its own.
+    """Print a Caddyfile: https with certificates of its own.
 
     Set gateway.trusted_proxies to the address of Caddy.
 
@@ -275,9 +275,8 @@ def caddy(upstream: str | None, home: Home) -> None:
     """
     from freehold.deploy.caddyfile import write_caddyfile
 
-    deployment = _read(home, *NO_IMAGES)
-    port = read_manifest(home).gateway.port
-    click.echo(write_caddyfile(deployment, upstream or f"127.0.0.1:{port}"), nl=False)
+    manifest = read_manifest(home)
+    click.echo(write_caddyfile(manifest, upstream or f"127.0.0.1:{manifest.gateway.port}"), nl=False)
 
 
 @command.command()
@@ -306,12 +305,15 @@ def fail2ban(home: Home) -> None:
 def systemd(user: str | None, as_user: bool, home: Home) -> None:
     """Print a hardened systemd unit for this Freehold.
 
+    It may write to the home, and to what the manifest names outside: the folder of backups and writable mounts. Print it
+    again when that changes.
+
     \b
     Examples:
       freehold deploy systemd --home /srv/freehold --user freehold
       freehold deploy systemd --as-user > ~/.config/systemd/user/freehold.service
     """
-    from freehold.deploy.systemd import render_unit, render_user_unit
+    from freehold.deploy.systemd import find_closed_folder, find_needs, render_unit, render_user_unit
 
     if as_user:
         if user is not None:
@@ -319,4 +321,12 @@ def systemd(user: str | None, as_user: bool, home: Home) -> None:
         click.echo(render_user_unit(home), nl=False)
         return
     default_user = "freehold" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
-    click.echo(render_unit(user or default_user, home), nl=False)
+    user = user or default_user
+    click.echo(render_unit(user, home, find_needs(read_manifest(home), user, home)), nl=False)
+    closed = find_closed_folder(user, home)
+    if closed is not None:
+        click.echo(
+            f"This service would not start: {user} may not enter {closed}. Name the user that owns it with --user, "
+            "make a service of your own user with --as-user, or install the Debian package (make deb)",
+            err=True,
+        )

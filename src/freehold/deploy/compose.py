@@ -7,12 +7,13 @@ from freehold.deploy.deployment import (
     CADDY_ADDRESS,
     COMPUTER_COMMAND,
     GATEWAY_PORT,
+    MACHINE_ADDRESS,
     SUBNET,
     Deployment,
-    PublishedPort,
     TemporaryFolder,
     VolumeUse,
 )
+from freehold.deploy.engine_words import check_container_paths, check_images
 from freehold.deploy.yaml_text import YamlValue, write_yaml
 
 COMPOSE_FILE, FILTER_FILE, CADDY_FILE, MANIFEST_FILE = (
@@ -23,22 +24,25 @@ HEAD = f"""\
 # compared. Start it with: docker compose up -d
 # Freehold itself is `brain`. Agents work in `computer`, which has no network. No socket of an engine is in either.
 """
-CADDY_IMAGE = "caddy:2"
 
 
 def write_compose(deployment: Deployment) -> str:
+    """Raises `deploy.odd-path` or `deploy.odd-image`."""
+    check_images(deployment)
+    check_container_paths(deployment)
     services: dict[str, YamlValue] = {"brain": _describe_brain(deployment), "computer": _describe_computer(deployment)}
     volumes: dict[str, YamlValue] = {name: {} for name in deployment.volume_names}
     tree: dict[str, YamlValue] = {"services": services, "volumes": volumes}
     if deployment.section.caddy:
-        services["caddy"] = _describe_caddy()
+        services["caddy"] = _describe_caddy(deployment.section.caddy_image)
         volumes |= {"caddy-data": {}, "caddy-config": {}}
-        tree["networks"] = {"front": {"ipam": {"config": [{"subnet": SUBNET}]}}}
+    if deployment.has_own_network:
+        tree["networks"] = {"front": {"ipam": {"config": [{"subnet": SUBNET, "gateway": MACHINE_ADDRESS}]}}}
     return HEAD + write_yaml(tree)
 
 
 def _describe_brain(deployment: Deployment) -> dict[str, YamlValue]:
-    network: dict[str, YamlValue] = {"networks": ["front"]} if deployment.section.caddy else {}
+    network: dict[str, YamlValue] = {"networks": ["front"]} if deployment.has_own_network else {}
     return {
         "image": deployment.brain_image,
         "user": f"{deployment.uid}:{deployment.uid}",
@@ -51,7 +55,7 @@ def _describe_brain(deployment: Deployment) -> dict[str, YamlValue]:
         "mem_limit": deployment.section.memory,
         "environment": {name: _write_variable(name, value) for name, value in deployment.environment.items()},
         **network,
-        "ports": [_write_port(port) for port in deployment.ports],
+        "ports": [str(port) for port in deployment.ports],
         "tmpfs": [_write_tmpfs(one) for one in deployment.brain_memory_folders],
         "volumes": [_write_volume(one) for one in deployment.brain_volumes],
         "healthcheck": {
@@ -93,9 +97,9 @@ def _describe_computer(deployment: Deployment) -> dict[str, YamlValue]:
     }
 
 
-def _describe_caddy() -> dict[str, YamlValue]:
+def _describe_caddy(image: str) -> dict[str, YamlValue]:
     return {
-        "image": CADDY_IMAGE,
+        "image": image,
         "depends_on": ["brain"],
         "restart": "unless-stopped",
         "read_only": True,
@@ -114,10 +118,6 @@ def _describe_caddy() -> dict[str, YamlValue]:
 def _write_variable(name: str, value: str | None) -> str:
     """One that is empty counts as not set."""
     return f"${{{name}:-}}" if value is None else _escape(value)
-
-
-def _write_port(port: PublishedPort) -> str:
-    return f"{port.address + ':' if port.address else ''}{port.outside}:{port.inside}"
 
 
 def _write_tmpfs(folder: TemporaryFolder) -> str:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from freehold import __version__
 from freehold.backup.section import BackupSection
-from freehold.computer.attached.attachment import FOLDER_INSIDE, PROGRAM
+from freehold.computer.attached.attachment import PROGRAM
+from freehold.computer.attached.place_check import FOLDER_INSIDE
 from freehold.computer.contract.conventions import (
     AGENT_HOME,
     AGENTS_PATH,
@@ -26,13 +27,14 @@ from freehold.home import Home, find_home
 from freehold.images.artifacts import BUILT, ImageFolder
 from freehold.images.kinds import BRAIN, BRAIN_HOME, BRAIN_UID, COMPUTER, LINK_FOLDER
 from freehold.manifest import LoadedManifest, Manifest, load_manifest
-from freehold.manifest.addresses import is_loopback
+from freehold.manifest.addresses import is_any, is_loopback
 from freehold.manifest.environment import NAMED_VARIABLES
 from freehold.skills.section import SkillsSection
 from freehold.ssh.section import SshSection
 
 GATEWAY_PORT, SSH_PORT = 3000, 2222
-SUBNET, CADDY_ADDRESS = "10.213.77.0/24", "10.213.77.53"  # the engine gives the first ones to others
+SUBNET, MACHINE_ADDRESS, CADDY_ADDRESS = "10.213.77.0/24", "10.213.77.1", "10.213.77.53"
+"""The engine gives the first addresses to others: MACHINE_ADDRESS is where connections from the machine itself come from."""
 MAX_PROCESSES = 16_384
 BRAIN_PROCESSES = 1024
 MIB = 1 << 20
@@ -77,10 +79,12 @@ class TemporaryFolder:
     size: int
     is_cover: bool = False
     """Whether it only hides what is there."""
+    has_programs: bool = False
+    """Whether programs in it can be run, which an engine does not allow unless it is told."""
 
     @property
     def options(self) -> str:
-        kind, mode = ("ro", "555") if self.is_cover else ("rw", "1777")
+        kind, mode = ("ro", "555") if self.is_cover else ("rw,exec", "1777") if self.has_programs else ("rw", "1777")
         return f"{kind},nosuid,nodev,size={self.size},mode={mode}"
 
 
@@ -89,6 +93,11 @@ class PublishedPort:
     outside: int
     inside: int
     address: str = ""
+
+    def __str__(self) -> str:
+        """As engines read it."""
+        shown = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{shown}{':' if shown else ''}{self.outside}:{self.inside}"
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,11 @@ class Deployment:
         """Folders of this machine that Freehold writes to, and that belong to another user than that of the containers."""
         sources = [Path(one.source) for one in self.brain_volumes if not (one.is_named or one.is_read_only)]
         return [path for path in sources if not path.is_dir() or path.stat().st_uid != self.uid]
+
+    @property
+    def has_own_network(self) -> bool:
+        """Whether the addresses in the network of the brain must be known: those of proxies that it trusts."""
+        return self.section.caddy or is_loopback(self.section.http_address)
 
     @property
     def volume_names(self) -> list[str]:
@@ -208,8 +222,9 @@ def _container_settings(manifest: Manifest, form: DeploymentForm) -> dict[str, s
     }
     if manifest.section(SshSection).enabled:
         settings |= {"FREEHOLD_SSH_HOST": "0.0.0.0", "FREEHOLD_SSH_PORT": str(SSH_PORT)}  # noqa: S104
-    if section.caddy:
-        proxies = dict.fromkeys([*manifest.gateway.trusted_proxies, CADDY_ADDRESS])
+    if section.caddy or (form == "containers" and is_loopback(section.http_address)):
+        nearest = CADDY_ADDRESS if section.caddy else MACHINE_ADDRESS
+        proxies = dict.fromkeys([*manifest.gateway.trusted_proxies, nearest])
         settings["FREEHOLD_GATEWAY_TRUSTED_PROXIES"] = ",".join(proxies)
     return settings
 
@@ -238,7 +253,9 @@ def _find_references(value: object) -> Iterator[str]:
 def _list_ports(manifest: Manifest, section: DeploySection) -> Iterator[PublishedPort]:
     """Pages that have no sign-in of their own are published only if the manifest has an exception for them."""
     if not section.caddy:
-        yield PublishedPort(section.http_port, GATEWAY_PORT)
+        yield PublishedPort(
+            section.http_port, GATEWAY_PORT, "" if is_any(section.http_address) else section.http_address
+        )
     if manifest.section(SshSection).enabled:
         yield PublishedPort(section.ssh_port, SSH_PORT)
     if not is_loopback(manifest.keeper.host):
@@ -283,13 +300,14 @@ def _list_computer_volumes(manifest: Manifest) -> Iterator[VolumeUse]:
 
 
 def _list_memory_folders(manifest: Manifest) -> Iterator[TemporaryFolder]:
-    yield TemporaryFolder("/tmp", tmp_size(_limits(manifest)))  # noqa: S108
-    yield TemporaryFolder("/run", RUN_SIZE)
+    """As in every other computer, programs run in them: isolates of JavaScript load their addon from /tmp."""
+    yield TemporaryFolder("/tmp", tmp_size(_limits(manifest)), has_programs=True)  # noqa: S108
+    yield TemporaryFolder("/run", RUN_SIZE, has_programs=True)
     for place in COVERED:
         yield TemporaryFolder(place, PAGE, is_cover=True)
     for mount in manifest.computer.mounts:
         if mount.kind == "memory":
-            yield TemporaryFolder(mount.target, mount.size or 0)
+            yield TemporaryFolder(mount.target, mount.size or 0, has_programs=True)
 
 
 def _find_computer_image(home: Home, manifest: Manifest) -> str:

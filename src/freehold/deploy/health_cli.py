@@ -20,7 +20,7 @@ COLORS = {"ok": "green", "off": "white", "starting": "yellow", "degraded": "yell
 @click.command()
 @click.option("--scrape", is_flag=True, help="Print the metrics, as Prometheus reads them.")
 @home_option
-@json_option(JsonOutput("freehold.client.models:HealthInfo"))
+@json_option(JsonOutput("freehold.client.home_models:HealthInfo"))
 def command(scrape: bool, home: Home, as_json: bool) -> None:
     """Ask the gateway how every component is. Exits 0 when Freehold is ready.
 

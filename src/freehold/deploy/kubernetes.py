@@ -12,6 +12,7 @@ from freehold.deploy.cluster_network import (
     describe_service,
 )
 from freehold.deploy.deployment import Deployment
+from freehold.deploy.engine_words import check_images
 from freehold.deploy.pod import describe_claim, describe_template
 from freehold.deploy.ray_cluster import describe_ray_cluster
 from freehold.deploy.section import KubernetesSection
@@ -33,6 +34,7 @@ UNREACHABLE_KINDS = frozenset({"folder", "archive", "git"})
 
 def write_kubernetes(deployment: Deployment, manifest: str, controller: PodController) -> dict[str, str]:
     """Every file by its name. `manifest` is the text of freehold.toml."""
+    check_images(deployment)
     _refuse_what_a_pod_has_not(deployment)
     files = {
         NAMESPACE_FILE: HEAD + write_documents([_describe_namespace(deployment.section.kubernetes)]),

@@ -10,13 +10,17 @@ from freehold.deploy.deployment import (
     BRAIN_PROCESSES,
     COMPUTER_COMMAND,
     GATEWAY_PORT,
+    MACHINE_ADDRESS,
+    SUBNET,
     Deployment,
     TemporaryFolder,
     VolumeUse,
 )
+from freehold.deploy.engine_words import check_images, check_unit_paths
 from freehold.errors import FreeholdError
 
 BRAIN_UNIT, COMPUTER_UNIT = "freehold-brain.container", "freehold-computer.container"
+NETWORK_UNIT = "freehold-front.network"
 ENVIRONMENT_FILE = "freehold.env"
 HEAD = """\
 # Written by `freehold deploy quadlet` from freehold.toml. Change the manifest and write it again; with --check it is
@@ -27,19 +31,18 @@ INSTALL = ("[Install]", "WantedBy=multi-user.target default.target")
 
 
 def write_quadlet(deployment: Deployment, folder: Path) -> dict[str, str]:
-    """Every unit by its file name. `folder` is where they will be: units name files in it by their whole path."""
+    """Every unit by its file name. `folder` is where they will be: units name files in it by their whole path.
+
+    Raises `deploy.unsupported`, `deploy.odd-path` or `deploy.odd-image`.
+    """
     if deployment.section.caddy:
         raise FreeholdError(
             "deploy.unsupported",
             "deploy.caddy is true, and units for podman have no Caddy",
             hint="Set it to false, and serve https with a Caddy of this machine: freehold deploy caddy",
         )
-    if any(character.isspace() or character in "%$\"'\\;:" for character in str(folder)):
-        raise FreeholdError(
-            "deploy.odd-path",
-            f"The path {folder} cannot be used in a unit",
-            hint="Use a path without spaces, quotes, colons, % and $",
-        )
+    check_images(deployment)
+    check_unit_paths(deployment, str(folder))
     files = {
         BRAIN_UNIT: _join(folder, _describe_brain(deployment, folder)),
         COMPUTER_UNIT: _join(folder, _describe_computer(deployment, folder)),
@@ -47,6 +50,11 @@ def write_quadlet(deployment: Deployment, folder: Path) -> dict[str, str]:
     for name in deployment.volume_names:
         files[f"freehold-{name}.volume"] = (
             f"# Written by `freehold deploy quadlet`.\n[Volume]\nVolumeName=freehold-{name}\n"
+        )
+    if deployment.has_own_network:
+        files[NETWORK_UNIT] = (
+            "# Written by `freehold deploy quadlet`.\n"
+            f"[Network]\nNetworkName=freehold-front\nSubnet={SUBNET}\nGateway={MACHINE_ADDRESS}\n"
         )
     return files
 
@@ -59,11 +67,13 @@ def _describe_brain(deployment: Deployment, folder: Path) -> Iterator[str]:
     yield from ("[Unit]", "Description=Freehold", "After=network-online.target", "")
     yield from ("[Container]", f"Image={deployment.brain_image}", "ContainerName=freehold-brain")
     yield from _describe_walls(deployment)
+    if deployment.has_own_network:
+        yield f"Network={NETWORK_UNIT}"
     for name, value in deployment.environment.items():
         # Without a value it is passed on from the service.
         yield f"PodmanArgs=--env={name}" if value is None else f"Environment={_quote(f'{name}={value}')}"
     yield f"PodmanArgs=--memory={deployment.section.memory} --pids-limit={BRAIN_PROCESSES}"
-    yield from (f"PublishPort={port.outside}:{port.inside}" for port in deployment.ports)
+    yield from (f"PublishPort={port}" for port in deployment.ports)
     yield from (_write_tmpfs(one) for one in deployment.brain_memory_folders)
     yield from (f"Volume={_write_volume(one, folder)}" for one in deployment.brain_volumes)
     yield f"HealthCmd=curl -fsS -o /dev/null http://127.0.0.1:{GATEWAY_PORT}/ready"

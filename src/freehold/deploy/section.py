@@ -88,9 +88,22 @@ class DeploySection(Section):
     """How `freehold deploy` writes files for containers."""
 
     http_port: Port = Field(default=80, description="The port of this machine for the control center, without Caddy.")
+    http_address: str = Field(
+        default="0.0.0.0",  # noqa: S104 - as before: a proxy on another machine reaches it
+        pattern=r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:.]*)$",
+        description="The address of this machine for the control center, without Caddy. With 127.0.0.1 only a proxy on this machine reaches it, and is trusted.",
+        examples=["127.0.0.1"],
+    )
     ssh_port: Port = Field(default=2222, description="The port of this machine for SSH access.")
     caddy: bool = Field(
         default=False, description="Whether Caddy serves the control center by https, with certificates of its own."
+    )
+    caddy_image: str = Field(
+        default="caddy:2.10.2",
+        max_length=300,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$",
+        description="The image of Caddy. A name with a digest is always the same image.",
+        examples=["caddy:2.10.2", "registry.example.com/caddy@sha256:…"],
     )
     email: str | None = Field(
         default=None,

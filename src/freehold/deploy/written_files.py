@@ -7,6 +7,11 @@ from pathlib import Path
 from freehold.errors import FreeholdError
 
 MAX_SHOWN_LINES = 40
+MERGED = (
+    *(f"{name}.override.{ending}" for name in ("compose", "docker-compose") for ending in ("yaml", "yml")),
+    *(f"{folder}*{kind}.d/*.conf" for folder in ("", "../") for kind in ("container", "volume", "network")),
+)
+"""What docker compose and podman join with the files of a folder by themselves."""
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
@@ -26,7 +31,14 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 
 def check_files(folder: Path, files: Mapping[str, str], command: str) -> None:
-    """Raise `deploy.drifted`, with the lines that differ."""
+    """Raise `deploy.drifted`, with the lines that differ, or with files that an engine joins with these."""
+    merged = [str(path) for pattern in MERGED for path in sorted(folder.glob(pattern))]
+    if merged:
+        raise FreeholdError(
+            "deploy.drifted",
+            f"The deployment is not what the manifest says: the engine joins it with {', '.join(merged)}",
+            hint="Write in freehold.toml what these files change, and remove them",
+        )
     shown: list[str] = []
     for name, text in files.items():
         found = _read(folder / name)

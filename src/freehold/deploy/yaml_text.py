@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 YamlValue = str | int | float | bool | Mapping[str, "YamlValue"] | Sequence["YamlValue"]
 
-_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
-_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n", "."})
+_PLAIN = re.compile(r"(?:[A-Za-z_/]|\./)[A-Za-z0-9_./-]*")
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
 
 def write_documents(trees: Iterable[Mapping[str, YamlValue]]) -> str:
@@ -72,4 +72,9 @@ def _scalar(value: object) -> str:
     if isinstance(value, int | float):
         return f"{value:g}" if isinstance(value, float) else str(value)
     text = str(value)
-    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else _quote(text)
+
+
+def _quote(text: str) -> str:
+    """JSON in quotes is YAML, but for a few characters that YAML takes for the end of a line."""
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in json.dumps(text, ensure_ascii=False))

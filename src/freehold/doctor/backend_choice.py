@@ -24,11 +24,15 @@ class BackendChoice:
 
 
 def choose_backend(home: Home, wanted: str | None) -> BackendChoice:
-    """The wanted one, else that of the manifest; its engine where the manifest or SANDBOX_HOST says."""
+    """The wanted one, else that of the manifest; its engine where the manifest or SANDBOX_HOST says.
+
+    The address in the manifest is that of the engine there, and of no other.
+    """
     loaded = load_own_manifest(home)
     if loaded is not None and not loaded.errors:
         computer = loaded.manifest.computer
-        return BackendChoice(wanted or computer.backend, computer.host or os.environ.get(ENGINE_VARIABLE))
+        host = computer.host if wanted in (None, computer.backend) else None
+        return BackendChoice(wanted or computer.backend, host or os.environ.get(ENGINE_VARIABLE))
     return BackendChoice(wanted or DEFAULT_BACKEND, os.environ.get(ENGINE_VARIABLE))
 
 
