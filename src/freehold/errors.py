@@ -70,7 +70,7 @@ _TABLE = (
         "usage",
         400,
         "Add --help to see how the command is used",
-        "bad-since deploy.odd-path deploy.odd-user deploy.root token.expiry",
+        "bad-since deploy.odd-image deploy.odd-path deploy.odd-user deploy.root token.expiry",
         exit_code=2,
     ),
     _kind(
@@ -101,7 +101,7 @@ _TABLE = (
         "Look at the current state and try again",
         """already-running asked backup.off cancelled changed claimed conflicts context-ended disabled drifted exists folder-in-use handle-ambiguous
         history.empty interrupted key-needed limit name-taken no-address no-answer no-embeddings no-history no-images no-key no-model
-        none-configured not-built not-done browser.not-open browser.not-read browser.not-started not-installed not-offered nothing-interrupted nothing-to-install nothing-to-redo session.not-running
+        none-configured not-built not-done browser.not-open browser.not-read browser.not-started not-installed not-offered nothing-interrupted nothing-staged nothing-to-install nothing-to-redo session.not-running
         nothing-to-undo only-one other-address other-agent read-only session-ended signed-out still-running stopped stopping unfinished""",
     ),
     _kind("too-slow", 408, "Try again", ""),

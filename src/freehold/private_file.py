@@ -30,11 +30,15 @@ def replace_private_file(path: Path, content: bytes) -> None:
     """Write it with mode 0600, completely or not at all, whether it exists or not."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)  # the disk may be full, and the next try makes another one
+        raise
 
 
 def read_private_file(path: Path, *, code: str, remedy: str) -> bytes:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.freehold import FreeholdHarness
+from tests.support.freehold import PROCESS_TIMEOUT, FreeholdHarness
 
 from freehold.keeper.boot_stages import BOOT_STAGES
 from freehold.timeline import Timeline
@@ -87,7 +87,11 @@ def test_a_boot_succeeds_with_no_network_at_all(tmp_path: Path) -> None:
         f"code=$?; {sys.executable} -m freehold.cli.main down; exit $code"
     )
     done = subprocess.run(
-        ["unshare", "--net", "sh", "-c", script], env=harness.environment, capture_output=True, text=True, timeout=60
+        ["unshare", "--net", "sh", "-c", script],
+        env=harness.environment,
+        capture_output=True,
+        text=True,
+        timeout=2 * PROCESS_TIMEOUT,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"event": "ready"' in done.stdout

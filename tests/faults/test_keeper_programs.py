@@ -6,7 +6,9 @@ import os
 import signal
 from pathlib import Path
 
+from tests.support.condition import DEADLINE
 from tests.support.freehold import FreeholdHarness, KeeperProcess
+from tests.support.processes import read_command
 
 from freehold.history.calls import MarkFiles, RequestAuthor, UndoChanges
 from freehold.keeper.calls import ProgramStatus
@@ -30,7 +32,7 @@ def wait_for_event(harness: FreeholdHarness, keeper: KeeperProcess, kind: str, p
     async def follow() -> None:
         seen = 0
         with Timeline(harness.home.timeline, readonly=True) as timeline:
-            async with asyncio.timeout(60), contextlib.aclosing(timeline.follow(0, [kind])) as events:
+            async with asyncio.timeout(DEADLINE), contextlib.aclosing(timeline.follow(0, [kind])) as events:
                 async for event in events:
                     seen += event.data["program"] == program
                     if seen >= count:
@@ -96,7 +98,7 @@ def test_children_end_with_the_keeper_even_when_its_watcher_was_killed_first(tmp
     harness = FreeholdHarness(tmp_path)
     with harness.keeper() as keeper:
         keeper.next("ready")
-        watchers = [pid for pid in keeper.family() if b"trap ''" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        watchers = [pid for pid in keeper.family() if "trap ''" in read_command(pid)]
         assert len(watchers) == 1
         os.kill(watchers[0], signal.SIGKILL)
         keeper.kill()

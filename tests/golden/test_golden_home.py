@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import stat
 import tarfile
 from collections.abc import Iterator
@@ -137,6 +138,14 @@ def _said(event: Json) -> str | None:
             return str(data["stop_reason"])
         case _:
             return None
+
+
+def test_every_version_of_the_changelog_has_a_golden_home() -> None:
+    """A version that gets a heading of its own gets a home as well."""
+    changelog = (HERE.parents[1] / "CHANGELOG.md").read_text()
+    told = re.findall(r"^## \[?(\d[^\]\s]*)", changelog, re.MULTILINE)
+    assert told
+    assert set(told) <= set(VERSIONS)
 
 
 def test_a_home_is_unpacked_for_whoever_runs_the_test_with_its_modes_and_times(golden: Golden) -> None:

@@ -10,7 +10,9 @@ from tests.history.tree import write
 
 from freehold.errors import FreeholdError
 from freehold.history import History
+from freehold.history.diff import MAX_DIFF_BYTES
 from freehold.history.service import MAX_REPLY_CHARS, MAX_SHOWN_BYTES, HistoryService
+from freehold.keeper.wire import MAX_REPLY
 
 
 @pytest.fixture
@@ -100,6 +102,48 @@ def test_paths_may_be_spelled_as_on_the_machine_or_as_in_the_computer(service: H
     entry = ask(service, "history.snapshot")["entry"]
     for spelling in ("workspace/a", "/workspace/a", str(workspace / "a")):
         assert ask(service, "history.show", entry=entry, path=spelling)["size"] == 1
+
+
+def test_ten_thousand_long_lines_are_compared(service: HistoryService, workspace: Path) -> None:
+    lines = [f"{number:05} {'x' * 300}\n" for number in range(10_000)]
+    write(workspace / "long.txt", "".join(lines))
+    first = ask(service, "history.snapshot")["entry"]
+    lines[7_000] = "another line\n"
+    write(workspace / "long.txt", "".join(lines))
+    second = ask(service, "history.snapshot")["entry"]
+    (changed,) = ask(service, "history.compare", old=first, new=second)["files"]
+    assert (changed["binary"], changed["added"], changed["removed"]) == (False, 1, 1)
+    (whole,) = ask(service, "history.compare", old=0, new=second, path="workspace/long.txt")["files"]
+    assert (whole["binary"], whole["added"], whole["text"].count("\n+")) == (False, 10_000, 10_001)
+
+
+def test_a_diff_that_no_reply_holds_is_said_to_be_too_large(service: HistoryService, workspace: Path) -> None:
+    write(workspace / "controls.txt", "\x01" * 1_000 + "\n")
+    first = ask(service, "history.snapshot")["entry"]
+    write(workspace / "controls.txt", ("\x01" * 1_000 + "\n") * 4_000)
+    write(workspace / "size.txt", "a line\n" * (MAX_DIFF_BYTES // 7 + 1))
+    second = ask(service, "history.snapshot")["entry"]
+    found = ask(service, "history.compare", old=first, new=second)
+    assert len(json.dumps(found)) < MAX_REPLY
+    for file in found["files"]:
+        assert file["note"].startswith("too large to show: ")
+        assert (file["text"], file["binary"]) == ("", True)
+    assert len(found["files"]) == 2
+
+
+def test_the_changed_paths_are_read_in_pages(service: HistoryService, workspace: Path) -> None:
+    first = ask(service, "history.snapshot")["entry"]
+    for number in range(7):
+        write(workspace / f"{number}.txt", f"{number}\n")
+    second = ask(service, "history.snapshot")["entry"]
+    pages: list[list[str]] = []
+    while not pages or sum(map(len, pages)) < 7:
+        skip = sum(map(len, pages))
+        found = ask(service, "history.compare", old=first, new=second, limit=3, skip=skip)
+        assert found["total"] == 7
+        pages.append([file["path"] for file in found["files"]])
+    assert pages == [[f"workspace/{number}.txt" for number in part] for part in ((0, 1, 2), (3, 4, 5), (6,))]
+    assert ask(service, "history.compare", old=first, new=second, skip=7)["files"] == []
 
 
 def test_two_states_are_compared_in_both_directions(service: HistoryService, workspace: Path) -> None:

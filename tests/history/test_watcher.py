@@ -5,12 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 from tests.history.tree import differences, read_tree, write
-from tests.support.condition import DEADLINE
+from tests.support.condition import DEADLINE, wait_until
 
 from freehold.history import History, HistorySettings
 from freehold.history.stream import MAX_BATCH_CHANGES, MAX_KEPT_CHANGES, ChangeStream
@@ -120,18 +119,9 @@ with History(base / "h", {{"w": base / "w"}}, HistorySettings(quiet=0), on_notic
 def test_a_snapshot_is_taken_once_the_writing_has_stopped(tmp_path: Path, workspace: Path) -> None:
     with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0.05)) as history:
         history.snapshot()
-        done = threading.Event()
-        real = history.take_quiet_snapshot
-
-        def quiet_snapshot(why: str) -> None:
-            real(why)
-            done.set()
-
-        history.take_quiet_snapshot = quiet_snapshot  # type: ignore[method-assign]
         history.start()
         write(workspace / "file", "x")
-        assert done.wait(DEADLINE)
-        assert history.log()[0].kind == "quiet"
+        wait_until(lambda: history.log()[0].kind == "quiet")
 
 
 def test_a_removed_root_is_restored(history: History, workspace: Path) -> None:
@@ -166,7 +156,7 @@ def test_files_in_a_new_folder_are_published_too(history: History, workspace: Pa
     told: set[bytes] = set()
     at = before
     while b"workspace/new/deep/file" not in told:
-        changes = history.stream.read(at, 10)
+        changes = history.stream.read(at, DEADLINE)
         assert changes.items, "nothing was told"
         told |= {item.path for item in changes.items}
         at = changes.sequence

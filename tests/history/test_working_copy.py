@@ -12,7 +12,7 @@ from tests.history.tree import differences, read_tree, write
 from freehold.errors import FreeholdError
 from freehold.history import Author, History, HistorySettings
 from freehold.history import working_copy as working_copy_module
-from freehold.history.calls import CompareChangeSet
+from freehold.history.copy_calls import CompareChangeSet
 from freehold.history.service import HistoryService
 
 

@@ -24,9 +24,10 @@ from freehold.timeline import Json
 
 SHORT = KeeperSettings(
     restart=RestartPolicy(first=0.01, limit=0.05, loop_deaths=4, loop_window=30, loop_wait=0.2),
-    stop=StopDeadlines(refuse=1, drain=0.5, final_writes=1, kill=3),
+    # Only `drain` is waited for to its end: by a test whose program ignores the request to stop.
+    stop=StopDeadlines(refuse=DEADLINE, drain=2, final_writes=DEADLINE, kill=DEADLINE),
     probe_interval=0.05,
-    start_deadline=10,
+    start_deadline=DEADLINE,
 )
 
 

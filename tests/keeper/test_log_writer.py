@@ -1,5 +1,6 @@
 """Logs are structured, rotated and limited, whatever a program writes and also on a broken disk."""
 
+import asyncio
 import json
 import time
 from dataclasses import replace
@@ -81,8 +82,11 @@ async def test_a_line_that_never_ends_is_cut_and_marked(harness: SupervisorHarne
     source = (
         "import sys; sys.stdout.write('y' * 100_000 + '\\nshort\\n'); sys.stdout.flush(); import signal; signal.pause()"
     )
-    async with harness.running():
-        await harness.start_and_read(harness.program("long", source))
+    written = LogReader(harness.folder / "logs", "long").follow_lines()
+    async with harness.running() as supervisor:
+        supervisor.start(harness.program("long", source))
+        for _ in range(2):  # the first is written before the program has sent all of it
+            await asyncio.to_thread(next, written)
     harness.close_log()
     long, short = lines_of(harness.folder / "logs", "long")
     assert long["truncated"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import pytest
+from tests.support.condition import DEADLINE
 from tests.support.freehold import FreeholdHarness
 from tests.support.held_restore import hold_undo
 from tests.support.recovery_restore import PageReply, wait_for_result
@@ -49,7 +50,7 @@ class Browser:
         headers: dict[str, str] | None = None,
     ) -> Answer:
         """`origin` is ours for a POST unless another (or None) is given."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.harness.keeper_port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.harness.keeper_port, timeout=DEADLINE)
         connection.putrequest(method, self.base + path, skip_host=True)
         if host != "":
             connection.putheader("Host", host or self.origin.removeprefix("http://"))
@@ -287,7 +288,7 @@ def test_200_stalled_connections_do_not_keep_the_owner_out(
     port = harness.keeper_port
     with ExitStack() as stack:
         for number in range(200):
-            stalled = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            stalled = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE))
             start = STALLED[number % 3]
             stalled.sendall(start % (port, port) if b"%d" in start else start)
         for _ in range(3):

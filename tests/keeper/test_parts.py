@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.skills.skill_folders import write_skill
+from tests.support.condition import DEADLINE
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, find_home
@@ -82,7 +83,7 @@ def test_the_watcher_kills_whole_groups_when_the_keeper_has_ended(tmp_path: Path
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    assert select.select([descriptor], [], [], 10)[0], "the group has outlived its keeper"
+    assert select.select([descriptor], [], [], DEADLINE)[0], "the group has outlived its keeper"
     os.close(descriptor)
 
 

@@ -1,8 +1,10 @@
 """A whole Freehold whose computer sleeps: with a service inside, a gateway that looks after it, and an owner who comes back."""
 
+import json
 import socket
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from tests.support.condition import wait_until
 from tests.support.freehold import FreeholdHarness
@@ -33,6 +35,11 @@ def read_sleep(harness: FreeholdHarness) -> SleepStatus:
     return sleep
 
 
+def read_timeline(harness: FreeholdHarness, *kinds: str) -> list[dict[str, Any]]:
+    words = [word for kind in kinds for word in ("--kind", kind)]
+    return [json.loads(line) for line in harness.run("timeline", *words, "--json", check=True).stdout.splitlines()]
+
+
 def probe_without_waking(harness: FreeholdHarness) -> bool:
     """Whether the gateway is ready during one sleep. Something else may have woken the computer meanwhile: try again."""
     before = read_sleep(harness)
@@ -51,6 +58,7 @@ def test_the_computer_sleeps_and_wakes_with_everything_that_runs_inside(tmp_path
         assert harness.status().ready
         wait_until(lambda: probe_without_waking(harness))
         assert "Sleep" in harness.run("status").stdout
+        told = json.loads(harness.run("status", "--json", check=True).stdout)["sleep"]["given_back"]
         (pid,) = started.read_text().split()
         ran = harness.run("run", "--", "cat", f"/proc/{pid}/comm", check=True)
         assert ran.stdout == "sleep\n"
@@ -60,9 +68,10 @@ def test_the_computer_sleeps_and_wakes_with_everything_that_runs_inside(tmp_path
         assert harness.programs()["service-clock"].starts == 1
         assert harness.programs()["computer"].restarts == 0
         assert keeper.stop() == 0
-    events = harness.run("timeline", "--limit", "200", "--json", check=True).stdout
-    assert "computer.slept" in events
-    assert "computer.woke" in events
+    events = read_timeline(harness, "computer.slept", "computer.woke")
+    assert {event["kind"] for event in events} == {"computer.slept", "computer.woke"}
+    assert told in [event["data"]["given_back"] for event in events if event["kind"] == "computer.slept"]
+    assert all(event["data"]["given_back"] >= 0 for event in events)
 
 
 def test_a_keeper_stops_a_computer_that_sleeps(tmp_path: Path) -> None:

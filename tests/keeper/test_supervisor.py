@@ -129,7 +129,8 @@ async def test_a_program_that_stops_answering_is_killed_and_started_again(harnes
         if not answers:
             raise FreeholdError("test.silent", "it does not answer")
 
-    settings = replace(SHORT, unhealthy_after=0.05, lost_after=0.3)
+    # Far enough apart that a busy machine does not pass over the first.
+    settings = replace(SHORT, unhealthy_after=0.05, lost_after=3)
     harness.tune(settings)
     async with harness.running() as supervisor:
         supervised = supervisor.start(harness.program("mute", FOREVER, probe=probe))

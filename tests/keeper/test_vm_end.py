@@ -1,5 +1,6 @@
 """A whole Freehold whose computer is a virtual machine: it sleeps on disk, and comes back after its processes were killed."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -33,8 +34,14 @@ def find_vm_processes(keeper: int) -> dict[str, int]:
     return found
 
 
+def list_sleeps(harness: FreeholdHarness) -> list[tuple[str, int]]:
+    """How it went to sleep each time, and the memory that this saved, as the timeline has it."""
+    lines = harness.run("timeline", "--kind", "computer.slept", "--json", check=True).stdout.splitlines()
+    return [(event["data"]["how"], event["data"]["given_back"]) for event in map(json.loads, lines)]
+
+
 def test_a_freehold_comes_back_after_its_virtual_machine_was_killed(tmp_path: Path) -> None:
-    """First asleep on disk, then without QEMU, then without virtiofsd: each time the files are there."""
+    """First asleep on disk, which is told with the memory that it saves, then without QEMU, then without virtiofsd: each time the files are there."""
     with micro_vm():
         skip_unless_it_can_save()
     harness = FreeholdHarness(tmp_path, **{SYSTEM_VARIABLE: str(VM_SYSTEM)})
@@ -49,6 +56,9 @@ def test_a_freehold_comes_back_after_its_virtual_machine_was_killed(tmp_path: Pa
             return sleep is not None and sleep.asleep and not find_vm_processes(keeper.process.pid)
 
         wait_until(is_only_on_disk, BOOT_DEADLINE)
+        given_back = json.loads(harness.run("status", "--json").stdout)["sleep"]["given_back"]
+        assert given_back > 1 << 20, "all memory of a machine that is written to disk"
+        wait_until(lambda: ("written to disk", given_back) in list_sleeps(harness))
         assert harness.run("run", "--", "cat", "file", check=True).stdout == "before\n"
         for victim in ("QEMU", "virtiofsd"):
             starts = harness.programs()["computer"].starts

@@ -129,6 +129,13 @@ CASES: dict[str, Case] = {
         "My App",
         'computer.services."My App"',
     ),
+    "E212": Case(
+        '[computer]\nbackend = "attached"\nhost = "tls://computer.internal:7000"',
+        '[computer]\nbackend = "attached"\nhost = "unix:///var/lib/freehold-link"',
+        "tls://computer.internal:7000",
+        "computer.host",
+        machine={"backends": {"bubblewrap": "", "docker": "", "podman": "", "microvm": "", "attached": ""}},
+    ),
     "E241": Case(
         '[image]\npackages = ["git; rm -rf /"]', '[image]\npackages = ["git"]', "git; rm -rf /", "image.packages[0]"
     ),
@@ -409,6 +416,18 @@ CASES: dict[str, Case] = {
         "fleet.address",
     ),
     "E782": Case("[fleet]\nruns = true", "[fleet]\nenabled = true\nruns = true", "true", "fleet.runs"),
+    "E783": Case(
+        '[fleet.autoscaler]\nstart = "/srv/start"\nstop = "/srv/stop"\n[fleet.autoscaler.machines.small]\nmin = 3\nmax = 2',
+        '[fleet.autoscaler]\nstart = "/srv/start"\nstop = "/srv/stop"\n[fleet.autoscaler.machines.small]\nmin = 1\nmax = 2',
+        "3",
+        "fleet.autoscaler.machines.small.min",
+    ),
+    "E784": Case(
+        '[fleet]\nenabled = true\nruns = true\n[computer]\nimage = "built"',
+        '[fleet]\nenabled = true\n[computer]\nimage = "built"',
+        "built",
+        "fleet.runs",
+    ),
     "E801": Case('[observe]\nlog_level = "verbose"', '[observe]\nlog_level = "debug"', "verbose", "observe.log_level"),
     "E901": Case(
         '[egress]\nallow = ["192.168.1.5:8080"]',

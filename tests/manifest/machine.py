@@ -31,6 +31,7 @@ LAPTOP = MachineFacts(
     today=datetime.date(2026, 11, 15),
     real=lambda path: Path(path.replace("~", "/home/owner", 1) if path.startswith("~") else path),
     exists=lambda path: "missing" not in str(path),
+    is_socket=lambda path: path.name.endswith(".sock") and path.is_relative_to("/run"),
     history_size=lambda: 2 * GIB,
 )
 

@@ -35,6 +35,9 @@ async def test_a_prompt_is_one_trace_from_request_to_model(tmp_path: Path) -> No
             await freehold.call("POST", "/v1/history/undo")
             spans = await wait_for(receiver, "invoke_agent builtin", "execute_tool execute", "history undo")
             await wait_for(receiver, "keeper history.undo")
+            # The span of a request ends after those in it, and may come with the next batch.
+            requests = {spans[name].parent for name in ("invoke_agent builtin", "history undo")}
+            await until(lambda: requests <= {span.id for span in receiver.spans})
         everything = receiver.spans
     turn = spans["invoke_agent builtin"]
     by_id = {span.id: span for span in everything}

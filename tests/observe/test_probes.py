@@ -8,7 +8,7 @@ import pytest
 from tests.support.condition import DEADLINE
 
 from freehold.errors import FreeholdError
-from freehold.observe.probes import ComponentProbe, ComponentState, HealthMonitor, ProbeResult
+from freehold.observe.probes import ComponentProbe, ComponentState, HealthMonitor, PartState, ProbeResult
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -71,7 +71,18 @@ async def test_since_moves_only_when_the_state_changes_and_the_last_error_stays(
         "since": "2030-01-01T00:04:00.000Z",
         "last_error": "slow, Bearer •••",
         "required": True,
+        "parts": [],
     }
+
+
+async def test_a_component_tells_of_each_of_its_parts() -> None:
+    parts = (PartState("first", "ok", START, None), PartState("second", "degraded", None, "Bearer abcdefghijkl"))
+    health = HealthMonitor([ComponentProbe("relays", FakeComponent(ProbeResult("ok", None, parts)))])
+    (state,) = await health.probe()
+    assert state.as_json()["parts"] == [
+        {"name": "first", "state": "ok", "seen": "2030-01-01T00:00:00.000Z", "error": None},
+        {"name": "second", "state": "degraded", "seen": None, "error": "Bearer •••"},
+    ]
 
 
 async def test_only_required_components_hold_back_readiness() -> None:

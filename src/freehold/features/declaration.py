@@ -44,6 +44,8 @@ class FeatureProgram:
     """Run once, as `python -m MODULE --home HOME`, when one of `prepared_files` is missing."""
     prepared_files: tuple[str, ...] = ()
     """Paths below the home that the preparation makes."""
+    hidden_variables: tuple[str, ...] = ()
+    """Variables of the environment whose values it does not get, such as the owner's keys."""
     starts_on_demand: bool = False
     """Whether its first connection starts it. It then also takes the option `--listen` with its listening sockets."""
 

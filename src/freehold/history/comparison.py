@@ -44,25 +44,27 @@ class Comparison:
             log.get(entry)
             return Places(self._db).list_changes(log.before(entry) or 0, entry)
 
-    def compare(self, old: int, new: int, path: str | None, limit: int, seconds: float) -> tuple[list[FileDiff], int]:
+    def compare(
+        self, old: int, new: int, path: str | None, limit: int, seconds: float, skip: int = 0
+    ) -> tuple[list[FileDiff], int]:
         """The differences between the states of two entries, in either direction; 0 is the state before the first entry."""
         with self._reading:
             for entry in (old, new):
                 if entry:
                     EntryLog(self._db).get(entry)
             changes = Places(self._db).list_changes(old, new)
-        return self.diff_changes(changes, path, limit, seconds)
+        return self.diff_changes(changes, path, limit, seconds, skip)
 
     def diff_changes(
-        self, changes: Sequence[PathChange], path: str | None, limit: int, seconds: float
+        self, changes: Sequence[PathChange], path: str | None, limit: int, seconds: float, skip: int = 0
     ) -> tuple[list[FileDiff], int]:
-        """At most `limit` diffs, made in at most `seconds`, and the number of all changed paths."""
+        """At most `limit` diffs after the first `skip` paths, made in at most `seconds`, and the number of all changed paths."""
         prefix = find_path(path, self._roots) if path is not None else ()
         changes = [change for change in changes if not change.is_only_time]
         changes = [change for change in changes if tuple(change.path.split(b"/"))[: len(prefix)] == prefix]
         deadline = time.monotonic() + seconds
         found: list[FileDiff] = []
-        for change in changes[:limit]:
+        for change in changes[skip : skip + limit]:
             if time.monotonic() > deadline:
                 break
             found.append(diff_change(change, self._read))

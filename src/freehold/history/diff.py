@@ -1,5 +1,6 @@
 """The diff of one file, line by line. Binary contents are reported as binary and never shown."""
 
+import json
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,10 @@ from freehold.history.model import ChangeWord, PathChange, PathVersion
 from freehold.history.names import show_name
 from freehold.history.restore_plan import describe_version
 
-MAX_DIFF_BYTES = 1 << 20
+MAX_DIFF_BYTES = 4 << 20
+"""The largest version that is compared line by line."""
+MAX_DIFF_REPLY = 12 << 20
+"""The longest diff as JSON, so that the reply of the keeper arrives: hidden and invalid characters need many bytes."""
 MAX_LINES = 4000
 """So many different lines are compared with each other. Of more, the diff has all old ones and then all new ones."""
 _CONTEXT = 3
@@ -68,6 +72,8 @@ def diff_change(change: PathChange, read: Read) -> FileDiff:
         return make(binary=True, note=f"binary: {_size(old)} → {_size(new)}")
     added, removed = count_lines(before, after)
     text = b"" if before == after else make_unified_diff(before, after, change.path)
+    if len(json.dumps(text.decode("utf-8", "backslashreplace"))) > MAX_DIFF_REPLY:
+        return make(binary=True, note=f"too large to show: {_size(old)} → {_size(new)}")
     return make(added=added, removed=removed, text=text)
 
 

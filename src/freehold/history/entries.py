@@ -64,6 +64,12 @@ class EntryLog:
 
     def get(self, entry: int) -> EntryRecord:
         row = self._db.execute(f"SELECT {_COLUMNS} FROM entry WHERE id = ? AND complete = 1", (entry,)).fetchone()  # noqa: S608
+        if row is None and 0 < entry < self.newest():
+            raise FreeholdError(
+                "history.no-such-entry",
+                f"Entry {entry} is no longer kept",
+                hint="Of old states only some are kept. freehold log lists the entries",
+            )
         if row is None:
             raise FreeholdError(
                 "history.no-such-entry",

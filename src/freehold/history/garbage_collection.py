@@ -15,6 +15,7 @@ from freehold.history.model import StoreSize
 DAY, HOUR, WEEK = 86_400.0, 3600.0, 7 * 86_400.0
 _BATCH = 500
 _TARGET_SHARE = 0.9  # of the quota, so that the next snapshot does not exceed it again
+_COPIED = "SELECT base FROM working_copy UNION SELECT base FROM change_set WHERE merged IS NULL"
 
 
 class GarbageCollector:
@@ -49,8 +50,7 @@ class GarbageCollector:
         interrupted = self._entries.read_intent()
         if interrupted is not None:
             keep.update((interrupted[0].before, interrupted[0].target))
-        copied = "SELECT base FROM working_copy UNION SELECT base FROM change_set WHERE merged IS NULL"
-        keep.update(row[0] for row in self._db.execute(copied))
+        keep.update(row[0] for row in self._db.execute(_COPIED))
         return keep
 
     def thin_entries(self, now: float) -> int:
@@ -66,8 +66,7 @@ class GarbageCollector:
                 continue
             bucket = ("hour", int(at // HOUR)) if age < WEEK else ("day", int(at // DAY))
             if bucket in seen and entry not in keep:
-                self.drop_entry(entry)
-                dropped += 1
+                dropped += self.drop_entry(entry)
             seen.add(bucket)
         return dropped
 
@@ -82,14 +81,15 @@ class GarbageCollector:
             if not some:
                 break
             for entry in some[: max(1, len(some) // 10)]:
-                self.drop_entry(entry)
-                dropped += 1
+                dropped += self.drop_entry(entry)
             self.remove_unreferenced()
         return dropped
 
-    def drop_entry(self, entry: int) -> None:
-        """Delete one entry and the versions that no other entry has."""
+    def drop_entry(self, entry: int) -> bool:
+        """Delete one entry and the versions that no other entry has. Not one that was copied a moment ago."""
         with self._lock:
+            if (entry,) in self._db.execute(_COPIED).fetchall():
+                return False
             before = self._entries.before(entry) or 0
             after = self._db.execute("SELECT min(id) FROM entry WHERE complete = 1 AND id > ?", (entry,)).fetchone()[0]
             with transaction(self._db):
@@ -102,6 +102,7 @@ class GarbageCollector:
                 self._db.execute("UPDATE entry SET equals = id WHERE equals = ?", (entry,))
                 self._db.execute("UPDATE entry SET redo_to = NULL, redo_next = NULL WHERE redo_to = ?", (entry,))
                 self._db.execute("UPDATE entry SET redo_next = NULL WHERE redo_next = ?", (entry,))
+        return True
 
     def remove_unreferenced(self) -> None:
         """Delete contents, chunks and places that nothing refers to, and free the disk space."""

@@ -51,6 +51,7 @@ from freehold.history.settings import HistorySettings
 from freehold.history.snapshot import SnapshotWriter
 from freehold.history.snapshot_recorder import MarkPhase, NotePhase, SnapshotRecorder
 from freehold.history.staging_area import StagingArea
+from freehold.history.states import Places
 from freehold.history.stream import ChangeStream
 from freehold.history.undo import UndoOperations
 from freehold.history.watcher import Watcher
@@ -107,8 +108,8 @@ class History(HistoryReader):
         )
         self._restores = self._make_restores(contents, ignored)
         self._copies = WorkingCopies(
-            self._db, self._lock, contents, roots.get("workspace", folder), copies or folder.parent / "copies", ignored,
-            self._measure_room,
+            self._db, self._lock, contents, roots.get("workspace", folder), copies or folder.parent / "copies",
+            self.settings.ignore, self._measure_room,
         )  # fmt: skip
         self._copies.remove_strays()
         save_tracked_folders(self._db, tuple(roots), self.settings.ignore)
@@ -292,11 +293,25 @@ class History(HistoryReader):
 
     # Working copies.
 
-    def check_out(self, name: str, folder: str | None) -> WorkingCopy:
-        """Record the present state, and make a copy of a folder of it. Without a folder the copy is empty."""
+    def check_out(self, name: str, folder: str | None, entry: int | None = None) -> WorkingCopy:
+        """Make a copy of a folder as `entry` has it; by default the present state is recorded first, and copied.
+
+        Without a folder the copy is empty. What is ignored now is left out, also if the entry has it.
+        """
         path = None if folder is None else find_path(folder, self.roots)
-        entry = self.snapshot(why=f"found before a copy for {name}").entry
+        if entry is None:
+            entry = self.snapshot(why=f"found before a copy for {name}").entry
+        elif folder is not None:
+            self.find_folder(folder, entry)
         return self._copies.check_out(name, path, entry)
+
+    def find_folder(self, folder: str, entry: int) -> EntryRecord:
+        """The entry. Raises what `check_out` would raise because of the folder or the entry, and makes nothing."""
+        path = find_path(folder, self.roots)
+        with self._reading:
+            found = EntryLog(self._reader_db).get(entry)
+            self._copies.find_folder(Places(self._reader_db), path, entry)
+        return found
 
     def collect_copy(self, name: str) -> ChangeSet:
         """Store what was changed in a copy, and remove the copy. Nothing may write to it any more. Idempotent."""

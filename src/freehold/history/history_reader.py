@@ -61,10 +61,17 @@ class HistoryReader:
         return self._comparison.diff_changes(self.changes(entry), path, limit, seconds)
 
     def compare(
-        self, old: int, new: int, path: str | None = None, *, limit: int = 1000, seconds: float = DIFF_SECONDS
+        self,
+        old: int,
+        new: int,
+        path: str | None = None,
+        *,
+        limit: int = 1000,
+        skip: int = 0,
+        seconds: float = DIFF_SECONDS,
     ) -> tuple[list[FileDiff], int]:
         """The differences between the states of two entries, in either direction; 0 is the state before the first entry."""
-        return self._comparison.compare(old, new, path, limit, seconds)
+        return self._comparison.compare(old, new, path, limit, seconds, skip)
 
     def last_good(self) -> int:
         """The newest entry that is marked as known good. Raises `history.not-found` when there is none."""

@@ -151,7 +151,8 @@ class Restorer:
 
     def _build_folder(self, top: RestoreStep, steps: Sequence[RestoreStep]) -> BuiltFolder:
         """The folder in staging. When file creation is slow there, it is built again in another staging folder."""
-        staging = self._context.staging
+        staging, control = self._context.staging, self._context.control
+        before = control.progress.done
         for left in reversed(range(_MAX_BUILDS)):
             if len(steps) > _MANY_STEPS:
                 self._writer.begin_folder()
@@ -166,6 +167,7 @@ class Restorer:
                 builder.build(steps, self._choose_readers(len(steps)), self._advance)
             except SlowStaging:
                 staging.discard(staged)
+                self._advance(before - control.progress.done)
                 continue
             break
         return BuiltFolder(top, steps, staged, builder)

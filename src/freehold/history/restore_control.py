@@ -76,7 +76,8 @@ class RestoreControl:
     def advance(self, steps: int) -> None:
         """This many steps are done, about. Raises `history.cancelled`."""
         self.check()
-        self._done = min(self._total, self._done + steps)
+        with self._lock:  # several threads prepare files
+            self._done = min(self._total, self._done + steps)
 
 
 class RestoreControls:

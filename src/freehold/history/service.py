@@ -4,13 +4,14 @@ Paths in replies are written as `names.show_name` writes them. Long lists are cu
 """
 
 import base64
+import json
 import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from freehold.errors import FreeholdError
-from freehold.history import calls
+from freehold.history import calls, copy_calls
 from freehold.history.diff import FileDiff, diff_change
 from freehold.history.fates import (
     DONE_WORDS,
@@ -49,7 +50,7 @@ MAX_SHOWN_BYTES = 4 << 20
 MAX_PART_BYTES = 1 << 20
 MAX_PART_FILES = 500
 MAX_REPLY_CHARS = 4 << 20
-"""Characters in the list of one reply. Names and files chosen by an attacker can be long; the reply must still arrive."""
+"""Characters of JSON in the list of one reply. Names and files chosen by an attacker can be long; the reply must still arrive."""
 
 
 class HistoryService:
@@ -77,12 +78,13 @@ class HistoryService:
             calls.PlanRevert: self._plan_revert,
             calls.RevertEntry: self._revert,
             calls.RecoverRestore: self._recover,
-            calls.CheckOutFolder: self._check_out,
-            calls.CollectCopy: self._collect_copy,
-            calls.CompareChangeSet: self._compare_change_set,
-            calls.ReadChangeSet: self._read_change_set,
-            calls.MergeChangeSet: self._merge,
-            calls.DropCopy: self._drop_copy,
+            copy_calls.CheckOutFolder: self._check_out,
+            copy_calls.FindFolder: self._find_folder,
+            copy_calls.CollectCopy: self._collect_copy,
+            copy_calls.CompareChangeSet: self._compare_change_set,
+            copy_calls.ReadChangeSet: self._read_change_set,
+            copy_calls.MergeChangeSet: self._merge,
+            copy_calls.DropCopy: self._drop_copy,
             calls.ListRestores: self._restores,
             calls.CancelRestore: self._cancel,
             calls.SetEntryGood: self._good,
@@ -166,7 +168,8 @@ class HistoryService:
         old = call.old
         if old is None:
             old = self._history.last_good() if call.good else self._history.before(call.new)
-        diffs, total = self._history.compare(old, call.new, call.path, limit=_limit_paths(call.limit))
+        limit, skip = _limit_paths(call.limit), max(0, call.skip)
+        diffs, total = self._history.compare(old, call.new, call.path, limit=limit, skip=skip)
         return calls.EntryComparison(
             old=self._history.entry(old) if old else None,
             new=self._history.entry(call.new),
@@ -231,26 +234,29 @@ class HistoryService:
         who = call.who.as_author()
         return _report(self._history.recover(finish=call.finish, who=who, restore_id=call.restore_id))
 
-    def _check_out(self, call: calls.CheckOutFolder) -> calls.WorkingCopyReply:
-        made = self._history.check_out(call.name, call.folder)
-        return calls.WorkingCopyReply(made.name, made.base)
+    def _check_out(self, call: copy_calls.CheckOutFolder) -> copy_calls.WorkingCopyReply:
+        made = self._history.check_out(call.name, call.folder, call.entry)
+        return copy_calls.WorkingCopyReply(made.name, made.base)
 
-    def _collect_copy(self, call: calls.CollectCopy) -> calls.ChangeSetReply:
+    def _find_folder(self, call: copy_calls.FindFolder) -> calls.EntryReply:
+        return calls.EntryReply(self._history.find_folder(call.folder, call.entry))
+
+    def _collect_copy(self, call: copy_calls.CollectCopy) -> copy_calls.ChangeSetReply:
         done = self._history.collect_copy(call.name)
         words = [change.word for change in _list_files(self._history.read_change_set(call.name)[1])]
         counts = (words.count("added"), words.count("changed"), words.count("removed"))
-        return calls.ChangeSetReply(call.name, *counts, done.skipped)
+        return copy_calls.ChangeSetReply(call.name, *counts, done.skipped)
 
-    def _compare_change_set(self, call: calls.CompareChangeSet) -> calls.ChangeSetDiff:
+    def _compare_change_set(self, call: copy_calls.CompareChangeSet) -> copy_calls.ChangeSetDiff:
         changes = _list_files(self._history.read_change_set(call.name)[1])
         conflicts = self._history.plan_merge(call.name).conflicts
         diffs = [diff_change(change, self._history.read) for change in changes[: _limit_paths(call.limit)]]
-        return calls.ChangeSetDiff(bound_list(diffs, _diff_text), len(changes), bound_list(conflicts, _conflict))
+        return copy_calls.ChangeSetDiff(bound_list(diffs, _diff_text), len(changes), bound_list(conflicts, _conflict))
 
-    def _read_change_set(self, call: calls.ReadChangeSet) -> calls.ChangeSetPart:
+    def _read_change_set(self, call: copy_calls.ReadChangeSet) -> copy_calls.ChangeSetPart:
         changes = _list_files(self._history.read_change_set(call.name)[1])
         index, offset, room = max(0, call.index), max(0, call.offset), MAX_PART_BYTES
-        files: list[calls.ChangeSetFile] = []
+        files: list[copy_calls.ChangeSetFile] = []
         while index < len(changes) and room > 0 and len(files) < MAX_PART_FILES:
             change = changes[index]
             new = change.new
@@ -259,20 +265,20 @@ class HistoryService:
                 continue
             data = self._history.read_range(new.content, offset, room)
             text = base64.b64encode(data).decode()
-            files.append(calls.ChangeSetFile(show_name(change.path), new.mode, new.size, offset, text))
+            files.append(copy_calls.ChangeSetFile(show_name(change.path), new.mode, new.size, offset, text))
             room -= len(data)
             offset += len(data)
             if offset >= new.size or not data:
                 index, offset = index + 1, 0
-        return calls.ChangeSetPart(tuple(files), index if index < len(changes) else None, offset)
+        return copy_calls.ChangeSetPart(tuple(files), index if index < len(changes) else None, offset)
 
-    def _merge(self, call: calls.MergeChangeSet) -> calls.MergeReply:
+    def _merge(self, call: copy_calls.MergeChangeSet) -> copy_calls.MergeReply:
         result = self._history.merge(call.name, call.who.as_author(), calls.shorten(call.why), force=call.force)
         if result is not None:
-            return calls.MergeReply(result.entry.id)
-        return calls.MergeReply(self._history.read_change_set(call.name)[0].merged or 0)
+            return copy_calls.MergeReply(result.entry.id)
+        return copy_calls.MergeReply(self._history.read_change_set(call.name)[0].merged or 0)
 
-    def _drop_copy(self, call: calls.DropCopy) -> NoResult:
+    def _drop_copy(self, call: copy_calls.DropCopy) -> NoResult:
         self._history.drop_copy(call.name)
         return NoResult()
 
@@ -305,12 +311,12 @@ class HistoryService:
 
 
 def bound_list(items: Iterable[T], convert: Callable[[T], R]) -> tuple[R, ...]:
-    """The first of the items, converted, of which the text fits into MAX_REPLY_CHARS."""
+    """The first of the items, converted, of which the text fits into MAX_REPLY_CHARS; always one."""
     found: list[R] = []
     room = MAX_REPLY_CHARS
     for item in items:
         made = convert(item)
-        room -= sum(len(value) for value in vars(made).values() if isinstance(value, str))
+        room -= sum(len(json.dumps(value)) for value in vars(made).values() if isinstance(value, str))
         if room < 0 and found:
             break
         found.append(made)

@@ -3,13 +3,14 @@
 A copy shares nothing with the tree: its files are written from the store. What happens in it touches no other file.
 """
 
+import json
 import os
 import re
 import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from freehold.errors import FreeholdError
 from freehold.history.change_set import ChangeSet, ChangeSets, make_change, make_version
 from freehold.history.contents import ContentReader, ContentStore
 from freehold.history.database import open_reader, transaction
+from freehold.history.entries import EntryLog
 from freehold.history.folder_builder import FolderBuilder
-from freehold.history.ignore_rules import IgnoreMatcher
+from freehold.history.ignore_rules import IgnoredFolders, IgnoreMatcher, compile_ignore_rules
 from freehold.history.model import FLAG_WORDS, PathChange, PathVersion, RestoreStep
 from freehold.history.names import show_name
 from freehold.history.staging_area import StagedName, remove_path
@@ -33,6 +35,7 @@ MAX_COPY_BYTES = 2 << 30
 MAX_CHANGES = 20_000
 MAX_CHANGED_BYTES = 512 << 20
 MAX_DEPTH = 200
+_RULES = "ignored"
 _MAX_SKIPPED = 100
 
 
@@ -56,7 +59,7 @@ class WorkingCopies:
         contents: ContentStore,
         workspace: Path,
         folder: Path,
-        ignored: IgnoreMatcher | None,
+        ignore: Sequence[str],
         room: Callable[[], int],
     ) -> None:
         self._db = db
@@ -64,7 +67,8 @@ class WorkingCopies:
         self._contents = contents
         self._workspace = workspace
         self._folder = folder
-        self._ignored = ignored
+        self._ignore = ignore
+        self._ignored = compile_ignore_rules(ignore)
         self._room = room
         self._sets = ChangeSets(db)
         self._database = Path(db.execute("PRAGMA database_list").fetchone()[2])
@@ -76,6 +80,7 @@ class WorkingCopies:
         with self._lock, transaction(self._db):
             if self._find(name) is not None or self._sets.find(name) is not None:
                 raise FreeholdError("history.exists", f"There is a copy {name} already")
+            EntryLog(self._db).get(entry)
             # Recorded first: from here on the entry is not dropped, and what a crash leaves is found.
             self._db.execute(
                 "INSERT INTO working_copy (name, base, folder, at, stamp) VALUES (?, ?, ?, ?, 0)",
@@ -112,6 +117,16 @@ class WorkingCopies:
             self._sets.drop(name)
         self._remove_files(name)
 
+    def find_folder(self, places: Places, folder: NamePath, entry: int) -> None:
+        """Raises `history.no-folder` when the entry has no such folder, or one that is ignored now."""
+        if find_top(places, folder, entry, self._ignored) is None:
+            shown = show_name(b"/".join(folder))
+            raise FreeholdError(
+                "history.no-folder",
+                f"Entry {entry} of the history has no folder {shown} that can be copied",
+                hint=f"freehold log {shown} lists the entries that have changed it",
+            )
+
     def remove_strays(self) -> None:
         """Files of copies that were dropped or collected when the process was killed."""
         if self._folder.is_dir():
@@ -132,9 +147,11 @@ class WorkingCopies:
             _make_folder(root, owner)
         if folder is None:
             return
+        # They may be others when the changes are collected. What was left out then has not been removed by anybody.
+        (root.parent / _RULES).write_text(json.dumps(list(self._ignore)))
         db = open_reader(self._database)
         try:
-            steps = list_steps(Places(db), folder, entry)
+            steps = list_steps(Places(db), folder, entry, self._ignored)
             target = root
             for part in folder[1:-1]:
                 target = target / os.fsdecode(part)
@@ -164,10 +181,20 @@ class WorkingCopies:
             return {}
         db = open_reader(self._database)
         try:
-            steps = list_steps(Places(db), copy.folder, copy.base)
+            steps = list_steps(Places(db), copy.folder, copy.base, self._read_rules(copy.name))
         finally:
             db.close()
         return {step.path: step.target for step in steps if step.target is not None}
+
+    def _read_rules(self, name: str) -> IgnoreMatcher | None:
+        """What was left out of a copy when it was made; nothing of one that an earlier version made.
+
+        After a power loss the file may be empty, as any file of the copy.
+        """
+        try:
+            return compile_ignore_rules(json.loads((self._folder / name / _RULES).read_text()))
+        except (FileNotFoundError, ValueError):
+            return None
 
     def _store(self, copy: WorkingCopy, seen: "_CopyScan | None") -> ChangeSet:
         self._contents.written_bytes = 0
@@ -197,21 +224,30 @@ class WorkingCopies:
         remove_path(str(self._folder / name))
 
 
-def list_steps(places: Places, folder: NamePath, entry: int) -> list[RestoreStep]:
-    """Everything of a folder that an entry has and that can be written, in path order, the folder first."""
-    place = places.find(folder)
+def find_top(places: Places, folder: NamePath, entry: int, ignored: IgnoreMatcher | None) -> PathVersion | None:
+    """A folder as an entry has it; None for what is no folder, or is ignored."""
+    place = None if ignored is not None and IgnoredFolders(ignored).has(folder) else places.find(folder)
     top = None if place is None else places.at(place, entry)
-    if place is None or top is None or not top.is_folder:
+    return top if top is not None and top.is_folder else None
+
+
+def list_steps(places: Places, folder: NamePath, entry: int, ignored: IgnoreMatcher | None) -> list[RestoreStep]:
+    """Everything of a folder that an entry has and that can be written, in path order, the folder first.
+
+    What is ignored is left out: an entry has it if it was recorded before there was such a rule.
+    """
+    top = find_top(places, folder, entry, ignored)
+    if top is None:
         raise FreeholdError(
             "history.no-folder",
             f"There is no folder {show_name(b'/'.join(folder))} in the workspace",
             hint="Give a folder of the workspace, such as site, or . for all of it",
         )
-    steps, size, waiting = [_step(folder, top)], 0, [(folder, place)]
+    steps, size, waiting = [_step(folder, top)], 0, [(folder, top.place)]
     while waiting:
         path, above = waiting.pop()
         for name, version in places.list_inside(above, entry):
-            if version.is_noted_only:
+            if version.is_noted_only or (ignored is not None and ignored((*path, name), version.mode)):
                 continue
             steps.append(_step((*path, name), version))
             if version.is_folder:
@@ -247,6 +283,7 @@ class _CopyScan:
         self._copy = copy
         self._base = base
         self._ignored = ignored
+        self._ignored_folders = IgnoredFolders(ignored) if ignored is not None else None
         self._top = copy.folder or (WORKSPACE,)
         self._found: list[tuple[NamePath, os.stat_result]] = []
         self._seen: set[NamePath] = set()
@@ -276,8 +313,14 @@ class _CopyScan:
         finally:
             os.close(root)
             modes.put_back()
-        gone = sorted(self._base.keys() - self._seen - {self._top})
+        gone = sorted(path for path in self._base.keys() - self._seen - {self._top} if not self._is_ignored(path))
         return [*changes, *(make_change(b"/".join(path), self._base[path], None) for path in gone)]
+
+    def _is_ignored(self, path: NamePath) -> bool:
+        """By a rule that is newer than the copy: such a path was not looked for."""
+        if self._ignored is None or self._ignored_folders is None:
+            return False
+        return self._ignored_folders.has(path[:-1]) or self._ignored(path, self._base[path].mode)
 
     def _walk(self, modes: WidenedModes) -> Iterator[tuple[NamePath, os.stat_result]]:
         """Everything below the copied folder; nothing when it is gone."""

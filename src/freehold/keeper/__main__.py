@@ -8,7 +8,7 @@ from typing import Any
 
 from freehold.errors import FreeholdError
 from freehold.home import find_home
-from freehold.installed_version import run_current_version
+from freehold.installed_version import begin_start
 
 
 class StartReport:
@@ -29,7 +29,7 @@ class StartReport:
 
 
 def main() -> None:
-    run_current_version("freehold.keeper", sys.argv[1:])
+    start = begin_start("freehold.keeper", sys.argv[1:])
     parser = argparse.ArgumentParser(prog="python -m freehold.keeper")
     parser.add_argument("--home", default=None)
     parser.add_argument(
@@ -41,7 +41,7 @@ def main() -> None:
     from freehold.keeper.runner import run_keeper
 
     try:
-        run_keeper(find_home(options.home), announce=report)
+        run_keeper(find_home(options.home), announce=start.watch(report))
     except FreeholdError as error:
         report("failed", dict(error.body()))
         print(error, file=sys.stderr)  # noqa: T201

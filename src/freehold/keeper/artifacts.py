@@ -9,7 +9,8 @@ from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.images.artifacts import ImageFolder
-from freehold.keeper.plan import KeeperPlan, MountPlan
+from freehold.keeper.plan import KeeperPlan, MountPlan, NeededFilePlan
+from freehold.keeper.shared_library import has_library
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,22 @@ def _find_missing_devices(plan: KeeperPlan) -> Iterator[MissingArtifact]:
 def _find_missing_files(plan: KeeperPlan) -> Iterator[MissingArtifact]:
     """What exceptions need in the computer. In an image of a container engine, the doctor looks for it."""
     for file in plan.needed_files:
+        if file.is_library:
+            if not _has_library(plan, file):
+                words = f"There is no {file.path} in the system of the computer"
+                yield MissingArtifact(words, f"[security.exceptions.{file.exception}]", file.command)
+            continue
         place = _find_place(plan, PurePosixPath(file.path), plan.mounts if file.in_main else ())
         if place is not None and not place.exists():
             yield MissingArtifact(f"There is no {place}", f"[security.exceptions.{file.exception}]", file.command)
+
+
+def _has_library(plan: KeeperPlan, library: NeededFilePlan) -> bool:
+    mounted = [Path(mount.source).expanduser() for mount in plan.mounts if library.in_main and mount.kind == "folder"]
+    if any((folder / library.path).exists() for folder in mounted):
+        return True
+    root = Path("/") if plan.image is None else Path(plan.image).expanduser()
+    return has_library(root, library.path, is_image=plan.image is not None)
 
 
 def _find_place(plan: KeeperPlan, path: PurePosixPath, mounts: Sequence[MountPlan]) -> Path | None:

@@ -208,7 +208,7 @@ class Boot:
         process = HostProgram(
             name=program.name,
             argv=[sys.executable, "-m", program.module, "--home", str(self._home.root)],
-            environment=program_environment(),
+            environment=program_environment(program.hidden_variables),
             log_writer=self._log_writer,
             orphan_guard=self._orphan_guard,
             probe=SocketProbe(self._home.run / program.probe_socket),

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from freehold.computer.contract.spec import Limits
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+FLEET_BACKEND = "ray"
 MAX_LOST = 1000
 """Lost computers that nobody has asked for yet."""
+START_SECONDS = 60.0
+"""How long a computer may take to start on this machine. In a fleet it waits for room as long as that takes."""
 
 
 @dataclass
@@ -42,10 +45,15 @@ class RunningComputer:
 
 @dataclass
 class StartingComputer:
-    """`folders` are those of the caller that it has taken already."""
+    """`folders` are those of the caller that it has taken already. `waiting` is set while it waits for room in a fleet."""
 
     folders: list[Path] = field(default_factory=list)
     started: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: asyncio.Timeout | None = None
+
+    def stop_waiting(self) -> None:
+        if self.waiting is not None:
+            self.waiting.reschedule(asyncio.get_running_loop().time())
 
 
 class TemporaryComputers:
@@ -93,6 +101,8 @@ class TemporaryComputers:
                 yield
             finally:
                 group, self._group = self._group, None
+                for starting in self._starting.values():
+                    starting.stop_waiting()
                 for running in list(self._running.values()):
                     group.create_task(running.run.wait_drained())
 
@@ -161,7 +171,7 @@ class TemporaryComputers:
                 computer=call.name,
                 required=False,
             )
-            return RunningComputer(program, await program.start(), own_folder)
+            return RunningComputer(program, await _start_program(program, starting), own_folder)
         except BaseException:
             await asyncio.to_thread(remove_tree, own_folder)
             raise
@@ -169,12 +179,14 @@ class TemporaryComputers:
     def _choose_backend(self, call: calls.StartComputer) -> tuple[str, str | None]:
         """Its name, and where it is reached. The quota of a fleet counts for each session."""
         if self._runs_in_fleet and call.copy is not None:
-            return "ray", f"ray://{self._home.root}?who={quote(call.who)}"
+            return FLEET_BACKEND, f"ray://{self._home.root}?who={quote(call.who)}"
         return self._backend, self._engine_host
 
     async def _stop(self, call: calls.StopComputer) -> calls.ComputerInfo:
-        if call.name in self._starting:
-            await self._starting[call.name].started.wait()
+        starting = self._starting.get(call.name)
+        if starting is not None:
+            starting.stop_waiting()
+            await starting.started.wait()
         running = self._running.get(call.name)
         if running is None:
             self._refuse_lost(call.name)
@@ -281,6 +293,26 @@ class TemporaryComputers:
                     hint="Give the computer a folder of its own",
                 )
         return folder
+
+
+async def _start_program(program: ComputerProgram, starting: StartingComputer) -> ComputerRun:
+    """Raises `computer.ended` when it is stopped while it waits for room, and `computer.cannot-start`."""
+    waits = program.backend == FLEET_BACKEND
+    try:
+        async with asyncio.timeout(None if waits else START_SECONDS) as limit:
+            starting.waiting = limit if waits else None
+            try:
+                return await program.start()
+            finally:
+                starting.waiting = None
+    except TimeoutError:
+        if waits:
+            raise FreeholdError("computer.ended", "The computer was stopped before it had room") from None
+        raise FreeholdError(
+            "computer.cannot-start",
+            f"The computer did not start within {START_SECONDS:g} s",
+            hint="See why with: freehold logs keeper",
+        ) from None
 
 
 def _read_limits(given: dict[str, float]) -> "Limits":

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from freehold.errors import FreeholdError
-from freehold.history import calls
+from freehold.history import calls, copy_calls
 from freehold.history.restore_event import RestoreCall, make_restore_event
 from freehold.home import ensure_private_folder
 from freehold.keeper.methods import RpcMethods
@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 Reply = TypeVar("Reply")
 
 LONG_CALL_SECONDS = 0.5
+NAMES_KEPT = {"microvm": 1.2}
+"""Seconds in which a program in a computer with a kernel of its own may open the file that had a name before: virtiofsd
+lets that kernel keep each name for a second. What it wrote then would be lost, so the caller is answered afterwards."""
 
 # Reads never wait for a snapshot, so they have threads of their own.
 READS: frozenset[type[TypedCall[Any]]] = frozenset(
@@ -39,7 +42,7 @@ READS: frozenset[type[TypedCall[Any]]] = frozenset(
         calls.DiffEntry,
         calls.CompareEntries,
         calls.ShowFile,
-        calls.ReadChangeSet,
+        copy_calls.ReadChangeSet,
     }
 )
 # They never wait, and are answered in the event loop: a cancellation must not come too late because all threads are busy.
@@ -47,7 +50,7 @@ IMMEDIATE: frozenset[type[TypedCall[Any]]] = frozenset({calls.ListRestores, call
 
 
 class HistoryHost:
-    """Open it with `open`, close it with `close`. `after_undo` is called after files were restored."""
+    """Open it with `open`, close it with `close`. `after_undo` is called when programs inside see what was restored."""
 
     def __init__(self, home: Home, plan: KeeperPlan, record: RecordEvent, after_undo: Callable[[], None]) -> None:
         self._home = home
@@ -90,8 +93,17 @@ class HistoryHost:
         if isinstance(call, RestoreCall) and isinstance(reply, calls.RestoreReport):
             event = make_restore_event(call, reply)
             self._record(event.kind, event.data, who=event.who)
-            self._after_undo()
+            try:
+                await self._wait_until_seen()
+            finally:
+                self._after_undo()
+        elif isinstance(call, copy_calls.MergeChangeSet):
+            await self._wait_until_seen()
         return reply
+
+    async def _wait_until_seen(self) -> None:
+        """Returns when no program in the computer sees a file any more that was replaced."""
+        await asyncio.sleep(NAMES_KEPT.get(self._plan.backend, 0.0))
 
     async def call_json(self, method: str, params: dict[str, Any]) -> Any:
         """`call` with a method's name and plain JSON, for the HTTP routes of the recovery page."""

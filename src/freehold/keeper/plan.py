@@ -41,13 +41,14 @@ class ServicePlan:
 class NeededFilePlan:
     """A file in the system of the computer, the exception that needs it, and how to get it.
 
-    `in_main`: it may be in a mount as well.
+    `in_main`: it may be in a mount as well. `is_library`: the path is the name of a library that programs load.
     """
 
     path: str
     exception: str
     command: str
     in_main: bool
+    is_library: bool = False
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,9 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
         ),
         devices=manifest.section(GpuSection).list_devices(),
         needed_files=tuple(
-            NeededFilePlan(file.path, one.name, file.command, file.in_main) for one in exceptions for file in one.needs
+            NeededFilePlan(file.path, one.name, file.command, file.in_main, file.is_library)
+            for one in exceptions
+            for file in one.needs
         ),
     )
 

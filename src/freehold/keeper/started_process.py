@@ -4,7 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from freehold.keeper.orphans import bind_to_parent
 
 PROGRAM_SETTINGS = {"MALLOC_ARENA_MAX": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """For Freehold's own programs: less memory for their threads, and no plugin of another package that is installed."""
+HIDDEN = "hidden"
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,10 @@ def start_process(
     return StartedProcess(process, {stream: reading for stream, (reading, _) in pipes.items()})
 
 
-def program_environment() -> dict[str, str]:
-    return {**os.environ, **PROGRAM_SETTINGS}
+def program_environment(hidden: Collection[str] = ()) -> dict[str, str]:
+    """What is hidden is there, so that the manifest that names it stays valid, and has another value."""
+    environ = {name: HIDDEN if name in hidden else value for name, value in os.environ.items()}
+    return {**environ, **PROGRAM_SETTINGS}
 
 
 def gateway_command(home: Home) -> list[str]:

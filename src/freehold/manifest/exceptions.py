@@ -25,12 +25,14 @@ Uses = Iterator[tuple[KeyPath, str]]
 class NeededFile:
     """A file in the system of the computer without which an exception has no effect, and how to get it.
 
-    `in_main`: it is used in the computer `main`, so it may be in a mount of it as well.
+    `in_main`: it is used in the computer `main`, so it may be in a mount of it as well. `is_library`: the path is the name
+    of a library that programs load.
     """
 
     path: str
     command: str
     in_main: bool = False
+    is_library: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import datetime
 import os
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,8 @@ class MachineFacts:
     real: Callable[[str], Path] = field(repr=False)
     """A path of the host with `~` and links followed; never raises."""
     exists: Callable[[Path], bool] = field(repr=False)
+    is_socket: Callable[[Path], bool] = field(repr=False)
+    """Whether a unix socket is there; follows no link, never raises."""
     history_size: Callable[[], int] = field(repr=False)
     """Bytes that history holds already; walks the folder, so it is asked only when it matters."""
 
@@ -54,6 +57,7 @@ class MachineFacts:
             today=datetime.datetime.now(tz=datetime.UTC).date(),
             real=_real,
             exists=_exists,
+            is_socket=_is_socket,
             history_size=lambda: _size_of(home / "history"),
         )
 
@@ -68,6 +72,13 @@ def _real(path: str) -> Path:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.lstat().st_mode)
     except (OSError, ValueError):
         return False
 

@@ -1,6 +1,7 @@
 """Tell a secret from a reference to one."""
 
 import re
+from collections.abc import Iterator
 
 _REFERENCE = re.compile(r"(env|secret):(.+)", re.ASCII | re.DOTALL)
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
@@ -34,6 +35,20 @@ def parse_reference(text: str) -> tuple[str, str] | None:
         return None
     wanted = _ENV_NAME if found[1] == "env" else _SECRET_NAME
     return (found[1], found[2]) if wanted.fullmatch(found[2]) else None
+
+
+def find_named_secrets(value: object) -> Iterator[str]:
+    """The name of every secret of the vault to which a part of the manifest refers."""
+    if isinstance(value, str):
+        reference = parse_reference(value)
+        if reference is not None and reference[0] == "secret":
+            yield reference[1]
+    elif isinstance(value, dict):
+        for below in value.values():
+            yield from find_named_secrets(below)
+    elif isinstance(value, (list, tuple)):
+        for below in value:
+            yield from find_named_secrets(below)
 
 
 def looks_secret(text: str) -> bool:

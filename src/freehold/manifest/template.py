@@ -19,7 +19,7 @@ _EXAMPLES: Mapping[tuple[str, ...], str] = {
     ("models",): "local",
     ("security", "exceptions"): "private-egress",
 }
-"""Names for the examples of tables that the owner names."""
+"""Names for the examples of tables that the owner names. Sections of features say their own."""
 
 
 def starter_manifest(values: Mapping[tuple[str, ...], Plain]) -> str:
@@ -38,7 +38,7 @@ def _lines_at(
     if shape.many == "listed":
         return _table(f"# [[{show_key(path)}]]", path, KeyShape(shape.model), values, example=True)
     if shape.many == "named":
-        path = (*path, _EXAMPLES[path])
+        path = (*path, _EXAMPLES.get(path) or shape.model.named_example)
         is_set = any(key[: len(path)] == path for key in values)
         header = f"[{show_key(path)}]" if is_set else f"# [{show_key(path)}]"
         return _table(header, path, KeyShape(shape.model), values, example=True)

@@ -14,11 +14,26 @@ HealthState = Literal["ok", "degraded", "failed", "off", "starting"]
 
 
 @dataclass(frozen=True)
+class PartState:
+    """One of the things of which a component has several, as a relay of the mesh. `seen` is when it was last well."""
+
+    name: str
+    state: HealthState
+    seen: datetime | None
+    error: str | None
+
+    def as_json(self) -> dict[str, str | None]:
+        seen = None if self.seen is None else _show_time(self.seen)
+        return {"name": self.name, "state": self.state, "seen": seen, "error": self.error}
+
+
+@dataclass(frozen=True)
 class ProbeResult:
     """The result of a probe. `error` says why it is not `ok`."""
 
     state: HealthState
     error: str | None = None
+    parts: tuple[PartState, ...] = ()
 
 
 Probe: TypeAlias = Callable[[], Awaitable[ProbeResult | None]]
@@ -45,14 +60,16 @@ class ComponentState:
     since: datetime
     last_error: str | None
     required: bool
+    parts: tuple[PartState, ...] = ()
 
-    def as_json(self) -> dict[str, str | bool | None]:
+    def as_json(self) -> dict[str, str | bool | list[dict[str, str | None]] | None]:
         return {
             "name": self.name,
             "state": self.state,
-            "since": self.since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "since": _show_time(self.since),
             "last_error": self.last_error,
             "required": self.required,
+            "parts": [one.as_json() for one in self.parts],
         }
 
 
@@ -61,6 +78,10 @@ StateChangeHandler: TypeAlias = Callable[[ComponentState, ComponentState], Await
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _show_time(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class HealthMonitor:
@@ -127,7 +148,7 @@ class HealthMonitor:
     async def _set_state(self, component: ComponentProbe, result: ProbeResult) -> None:
         before = self._states[component.name]
         error = mask_secrets(result.error) if result.error is not None else before.last_error
-        after = replace(before, state=result.state, last_error=error)
+        after = replace(before, state=result.state, last_error=error, parts=tuple(map(_mask_part, result.parts)))
         if after.state != before.state:
             after = replace(after, since=self._clock())
         self._states[component.name] = after
@@ -142,6 +163,10 @@ class HealthMonitor:
                 hint=f"The components are: {', '.join(self._components)}",
             )
         return self._components[name]
+
+
+def _mask_part(part: PartState) -> PartState:
+    return part if part.error is None else replace(part, error=mask_secrets(part.error))
 
 
 async def _run_probe(component: ComponentProbe) -> ProbeResult:

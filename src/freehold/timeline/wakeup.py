@@ -11,8 +11,8 @@ from types import TracebackType
 _IN_MODIFY = 0x2
 _FIRST_DELAY = 0.004
 _MAX_DELAY_BURST = 0.032
-_BURST = 0.1
-"""Seconds within which the next write belongs to the same burst."""
+_BURST = 0.02
+"""Seconds after a pause within which the next write belongs to the same burst."""
 _MAX_DELAY_INOTIFY = 1.0
 _MAX_DELAY_POLLING = 0.05
 
@@ -21,7 +21,7 @@ class Wakeup:
     """`pause` returns soon after any process has written to the database's log.
 
     The kernel reports a write a moment before the commit is visible, so `pause` returns a moment after the report, and
-    then several times with growing delays. In a burst of writes it returns at most every 32 ms, however many they are.
+    then several times with growing delays. In a burst of writes it returns every 32 ms, however many they are.
     Without inotify (none left, or no log file) it returns every 50 ms.
     """
 
@@ -29,7 +29,7 @@ class Wakeup:
         self._written = asyncio.Event()
         self._delay = _FIRST_DELAY
         self._settle = _FIRST_DELAY
-        self._reported = 0.0
+        self._returned = 0.0
         self._fd = _watch(database.with_name(database.name + "-wal"))
 
     async def pause(self) -> None:
@@ -41,15 +41,14 @@ class Wakeup:
         except TimeoutError:
             self._delay = min(self._delay * 2, _MAX_DELAY_POLLING if self._fd is None else _MAX_DELAY_INOTIFY)
         else:
-            now = time.monotonic()
-            in_burst = now - self._reported < _BURST
+            in_burst = time.monotonic() - self._returned < _BURST
             self._settle = min(self._settle * 2, _MAX_DELAY_BURST) if in_burst else _FIRST_DELAY
-            self._reported = now
             await asyncio.sleep(self._settle)
             if self._fd is not None:
                 _drain(self._fd)
             self._written.clear()
             self._delay = _FIRST_DELAY
+            self._returned = time.monotonic()
 
     def __enter__(self) -> "Wakeup":
         return self

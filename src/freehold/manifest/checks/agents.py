@@ -13,7 +13,8 @@ from freehold.manifest.shape import find_nearest
 
 _PACKAGE = re.compile(
     r"npm:(?P<npm>(?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)(?P<npm_version>@[0-9A-Za-z.+-]+)?"
-    r"|pypi:(?P<pypi>[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[a-z0-9,_-]+\])?)(?P<pypi_version>==[0-9A-Za-z.+!]+)?",
+    r"|pypi:(?P<pypi>[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[a-z0-9,_-]+\])?)(?P<pypi_version>==[0-9A-Za-z.+!]+)?"
+    r"|(?P<archive>archive:https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{1,1500}#sha256=[0-9a-f]{64})",
     re.ASCII,
 )
 _SET_BY_FREEHOLD = frozenset(
@@ -49,12 +50,14 @@ def bad_package(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFindin
     """An agent's package is not one that can be installed."""
     for name, agent in manifest.agents.named.items():
         words = (agent.package or "").split()
-        if agent.package is not None and not (words and all(map(_PACKAGE.fullmatch, words))):
+        archives = [word for word in words if word.startswith("archive:")]
+        if agent.package is not None and not (words and all(map(_PACKAGE.fullmatch, words)) and len(archives) <= 1):
             key: KeyPath = ("agents", name, "package")
             yield CheckFinding(
                 key,
                 f"{show_key(key)} is {show_value(agent.package)}, which is not a package reference",
-                "npm:opencode-ai@1.18.0 or pypi:name==1.2, several with spaces between; none when the computer has it",
+                "npm:opencode-ai@1.18.0 or pypi:name==1.2, several with spaces between, or one archive:https://…#sha256=…;"
+                " none when the computer has it",
             )
 
 
@@ -64,7 +67,7 @@ def package_without_version(manifest: Manifest, facts: MachineFacts) -> Iterator
     for name, agent in manifest.agents.named.items():
         for package in (agent.package or "").split():
             found = _PACKAGE.fullmatch(package)
-            if found and not (found["npm_version"] or found["pypi_version"]):
+            if found and not (found["npm_version"] or found["pypi_version"] or found["archive"]):
                 key: KeyPath = ("agents", name, "package")
                 yield CheckFinding(
                     key,

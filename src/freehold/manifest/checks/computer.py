@@ -160,6 +160,18 @@ def engine_address_without_docker(manifest: Manifest, facts: MachineFacts) -> It
         )
 
 
+@check("E212")
+def computer_attached_over_a_network(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A computer that somebody else starts is reached over a network. Then every program in it has one."""
+    host = manifest.computer.host or "/"
+    if manifest.computer.backend == "attached" and not host.removeprefix("unix://").startswith("/"):
+        yield CheckFinding(
+            ("computer", "host"),
+            f"computer.host is {show_value(host)}; a computer that is reached over a network has one, and so has every program in it",
+            'Share a folder with it: host = "unix:///var/lib/freehold-link"',
+        )
+
+
 @check("E210")
 def image_is_missing(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The root folder for the computer is not there."""

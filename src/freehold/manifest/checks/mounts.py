@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from freehold.manifest.checks import CheckFinding, check
+from freehold.manifest.engine_sockets import find_engine_socket
 from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, show_key, show_value
@@ -79,18 +80,29 @@ def danger_of(source: Path, facts: MachineFacts) -> Path | None:
     for path in protected:
         if source.is_relative_to(path) or path.is_relative_to(source):
             return path
-    return source if source.name.endswith(".sock") else None
+    return source if source.name.endswith(".sock") or facts.is_socket(source) else None
 
 
 @check("E221")
 def dangerous_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A mount would show the computer keys, sockets or the system itself."""
+    engine_host = manifest.computer.host if manifest.computer.backend in ("docker", "podman") else None
     for index, mount in enumerate(manifest.computer.mounts):
-        is_local = mount.source and mount.kind not in REMOTE_MOUNTS
-        danger = danger_of(facts.real(mount.source), facts) if is_local else None
-        if danger:
+        if not mount.source or mount.kind in REMOTE_MOUNTS:
+            continue
+        key: KeyPath = ("computer", "mounts", index, "source")
+        source = facts.real(mount.source)
+        engine = find_engine_socket(source, engine_host, facts)
+        danger = danger_of(source, facts)
+        if engine:
             yield CheckFinding(
-                ("computer", "mounts", index, "source"),
+                key,
+                f"Mounting {show_value(mount.source)} would give the agent {show_value(str(engine))}, the socket of a container engine: whoever has it is as good as root on this machine",
+                'Leave the mount out: no engine can be used inside a computer. Let agents work in a container or a virtual machine instead, with computer.backend = "docker", "podman" or "microvm" (docs/guides/backends.md)',
+            )
+        elif danger:
+            yield CheckFinding(
+                key,
                 f"Mounting {show_value(mount.source)} would give the agent {show_value(str(danger))}",
                 "Mount the one folder that is needed, such as ~/code/library",
             )

@@ -14,7 +14,7 @@ class AgentSection(Section):
 
     package: str | None = Field(
         default=None,
-        description="What is installed for it: `npm:name@version` or `pypi:name==version`, several with spaces between; nothing when the computer already has it.",
+        description="What is installed for it: `npm:name@version` or `pypi:name==version`, several with spaces between, or `archive:https://…#sha256=…` with its program; nothing when the computer already has it.",
         examples=["npm:opencode-ai@1.18.0"],
     )
     command: Command = Field(
@@ -34,6 +34,11 @@ class AgentSection(Section):
         default=(),
         description="Folders below /home/agent in which it keeps its conversations. Undo leaves them alone, and backups have them.",
         examples=[[".my-agent/sessions"]],
+    )
+    skills: Folders = Field(
+        default=(),
+        description="Folders below /home/agent in which it looks for skills, if it uses neither `.agents/skills` nor `.claude/skills`.",
+        examples=[[".my-agent/skills"]],
     )
     mode: str | None = Field(
         default=None,

@@ -16,17 +16,27 @@ class LimitsSection(Section):
     """What the computer may use. At 80 % there is a warning; at the limit, an error that names the setting."""
 
     memory: Bytes = Field(
-        default=4 * 1024**3, description="Memory of everything in the computer together, temporary files included."
+        default=4 * 1024**3,
+        description="Memory of everything in the computer together, temporary files included. When it is full, a program in it is ended.",
     )
-    processes: int = Field(default=1024, description="Processes and threads that may exist at once.")
+    processes: int = Field(
+        default=1024, description="Processes and threads that may exist at once. Beyond it none can be started."
+    )
     cpus: float = Field(default=2.0, description="Processor cores that may be kept busy.", examples=[1.5])
     open_files: int = Field(default=16384, description="Files one process may hold open.")
     file_size: Bytes = Field(default=8 * 1024**3, description="The largest file that may be written.")
-    disk: Bytes = Field(default=20 * 1024**3, description="Disk that the persistent folders may fill.")
+    disk: Bytes = Field(
+        default=20 * 1024**3,
+        description="Disk that the persistent folders may fill. Beyond it no file can grow until something is deleted. A smaller limit removes nothing.",
+    )
     inodes: int = Field(default=2_000_000, description="Files and folders the persistent folders may hold.")
     output: Bytes = Field(default=16 * 1024**2, description="Output of one command that is kept; the rest is cut.")
-    cpu_time: Seconds = Field(default=3600, description="Processor time of one command.")
-    wall_time: Seconds = Field(default=3600, description="How long one command may take.")
+    cpu_time: Seconds = Field(
+        default=3600, description="Processor time of one command. Beyond it the command is ended."
+    )
+    wall_time: Seconds = Field(
+        default=3600, description="How long one command may take. Then it is ended with all that it started."
+    )
     tmp: Bytes = Field(default=1024**3, description="Temporary files; they count as memory too.")
 
 

@@ -16,9 +16,11 @@ class EgressSection(Section):
     )
     allow: Words = Field(
         default=(),
-        description="Hosts that may be reached, with an optional port; `*.` stands for every subdomain.",
+        description="Hosts that may be reached, with an optional port; `*.` stands for every subdomain. When a host is taken out, its open connections are cut.",
         examples=[["api.test", "*.code.test:443"]],
     )
     deny: Words = Field(
-        default=(), description="Hosts that may never be reached; wins over allow.", examples=[["*.example.org"]]
+        default=(),
+        description="Hosts that may never be reached; wins over allow. Open connections to them are cut.",
+        examples=[["*.example.org"]],
     )

@@ -17,7 +17,7 @@ class HistorySection(Section):
     )
     quota: Bytes | None = Field(
         default=None,
-        description="Disk that history may use; 5GiB or a tenth of the disk, whichever is less, by default.",
+        description="Disk that history may use; 5GiB or a tenth of the disk, whichever is less, by default. When it uses more, you are told, and at least ten minutes later the oldest entries are removed for good.",
         examples=["20GiB"],
     )
     rate: Bytes | None = Field(

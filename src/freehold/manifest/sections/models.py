@@ -59,11 +59,25 @@ TYPE_PREFIX = "type:"
 class BudgetSection(Section):
     """Limits on cost and tokens; none by default. Days and months are in UTC."""
 
-    day_cost: float | None = Field(default=None, description="US dollars a day.", examples=[5.0])
-    month_cost: float | None = Field(default=None, description="US dollars a calendar month.", examples=[50.0])
-    day_tokens: int | None = Field(default=None, description="Tokens a day, in and out.", examples=[2_000_000])
+    day_cost: float | None = Field(
+        default=None,
+        description="US dollars a day. When they are spent, requests are refused until the day is over.",
+        examples=[5.0],
+    )
+    month_cost: float | None = Field(
+        default=None,
+        description="US dollars a calendar month. When they are spent, requests are refused until the month is over.",
+        examples=[50.0],
+    )
+    day_tokens: int | None = Field(
+        default=None,
+        description="Tokens a day, in and out. When they are used, requests are refused until the day is over.",
+        examples=[2_000_000],
+    )
     month_tokens: int | None = Field(
-        default=None, description="Tokens a calendar month, in and out.", examples=[20_000_000]
+        default=None,
+        description="Tokens a calendar month, in and out. When they are used, requests are refused until the month is over.",
+        examples=[20_000_000],
     )
 
 

@@ -19,6 +19,6 @@ class RetentionSection(Section):
     )
     usage: Seconds = Field(
         default=92 * 86_400,
-        description="Model requests older than this are stored as sums by day, provider, model and session. At least 32 days.",
+        description="Model requests older than this are stored as sums by day, provider, model and session, and a longer time does not bring them back. At least 32 days.",
         examples=["365d"],
     )
