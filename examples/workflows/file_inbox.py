@@ -5,6 +5,11 @@ from pathlib import Path
 from freehold_workflow import agent, gather, step
 
 
+def list_present(paths):
+    """Those that were not deleted or moved away meanwhile."""
+    return [path for path in paths if Path("/workspace", path).is_file()]
+
+
 def move(path, answer):
     folder = Path("/workspace/archive") / ("".join(filter(str.isalnum, answer.lower()))[:30] or "other")
     folder.mkdir(parents=True, exist_ok=True)
@@ -12,6 +17,7 @@ def move(path, answer):
 
 
 async def main(data):
-    words = [agent("In one word: what is this file about?", data=path) for path in data["paths"]]
-    found = zip(data["paths"], await gather(*words), strict=True)
-    return await gather(*(step(move, path, word) for path, word in found))
+    paths = await step(list_present, data["paths"])
+    words = [agent("In one word: what is this file about?", data=path) for path in paths]
+    found = zip(paths, await gather(*words), strict=True)
+    return await gather(*(step(move, path, word) for path, word in found)) or None

@@ -30,6 +30,9 @@ async def test_a_program_begins_a_run_and_takes_its_changes(tmp_path: Path) -> N
             assert (await home.runs.take_changes(run.id, "drop")).outcome == "dropped"
             assert (await home.runs.stop(run.id)).state == "done"
             assert (await home.runs.list(active=True)).runs == ()
+            with pytest.raises(FreeholdError) as refused:
+                await home.runs.spawn("Do it", folder="site", entry=3)
+            assert refused.value.code == "identity.wrong-scope"
             with pytest.raises(FreeholdError) as missing:
                 await home.runs.get("none")
             assert missing.value.code == "orchestrator.not-found"
@@ -39,3 +42,12 @@ async def test_a_program_begins_a_run_and_takes_its_changes(tmp_path: Path) -> N
                 return [one.id for one in home.runs.list().runs]
 
         assert await asyncio.to_thread(use_sync) == [run.id]
+        runs.states = {("site", 3)}
+        headers = gateway.token("orchestrator", "prompt", "history", name="older")
+        secret = headers["authorization"].removeprefix("Bearer ")
+        async with Freehold(gateway.url, token=secret) as home:
+            older = await home.runs.spawn("Do it", folder="site", entry=3)
+            assert (older.entry, runs.children[older.id][0].entry) == (3, 3)
+            with pytest.raises(FreeholdError) as missing:
+                await home.runs.spawn("Do it", folder="site", entry=4)
+            assert (missing.value.code, missing.value.next_step) == ("orchestrator.not-found", "freehold log")

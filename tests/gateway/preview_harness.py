@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.gateway.running_gateway import RunningGateway, running_gateway
+from tests.support.condition import DEADLINE
 from websockets.asyncio.client import ClientConnection, connect
 
 from freehold.computer import Computer, Machine
@@ -21,7 +22,7 @@ APP = (Path(__file__).parent / "preview_app.py").read_text()
 PORT = 5173
 OTHER_PORT = 8000
 UNUSED_PORT = 7777
-TIMEOUT = 20
+TIMEOUT = DEADLINE
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class PreviewHarness:
             proxy=None,
             compression=None,
             max_size=None,
+            open_timeout=TIMEOUT,
             host="127.0.0.1",  # not every resolver maps names below localhost to this machine
             port=self.gateway.port,
             **{"origin": self.origin(), **options},
@@ -155,7 +157,7 @@ async def running_previews(
                 async with asyncio.timeout(TIMEOUT):
                     assert b"listening" in await app.stdout.read()
             async with asyncio.timeout(TIMEOUT):
-                await gateway.services.computer_access.wait_for_link()
+                await gateway.services.computer_access._main.wait_served()
             yield PreviewHarness(gateway, computer)
     finally:
         await machine.stop(0)

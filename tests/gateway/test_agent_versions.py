@@ -16,6 +16,7 @@ from freehold.gateway.routes.agents import version_of
         ("pypi:tiny-agent==1.0", "1.0"),
         ("pypi:tiny-agent", "latest"),
         ("pypi:freehold-builtin", __version__),
+        (f"archive:https://x.example/gamma@1.2.tar.gz#sha256={'0123456789abcdef' * 4}", "0123456789ab"),
     ],
 )
 def test_a_package_names_its_version(package: str, version: str) -> None:

@@ -38,7 +38,8 @@ async def test_it_says_that_it_failed_so_that_the_keeper_starts_another(
             async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as group:
                 group.create_task(server.serve(sockets=[listener]))
                 await ready.wait()
-                async with httpx2.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False) as http:
+                address = f"http://localhost:{port}"
+                async with httpx2.AsyncClient(base_url=address, trust_env=False, timeout=DEADLINE) as http:
                     assert (await http.get("/livez")).status_code == 200
                 assert not failed.is_set()
                 breaks.set()

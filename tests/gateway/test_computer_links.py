@@ -52,9 +52,9 @@ async def test_each_computer_gets_its_own_ports(tmp_path: Path) -> None:
             access.link_computer("second", {EGRESS_PORT: say(b"two")}) as second,
             access.link_computer("third", {EGRESS_PORT: say(b"three")}) as third,
         ):
-            assert await second.wait_linked()
-            assert await third.wait_linked()
-            await access.wait_for_link()
+            await second.wait_served()
+            await third.wait_served()
+            await access._main.wait_served()
             assert await call(access.find_computer("second")) == b"two"
             assert await call(access.find_computer("third")) == b"three"
             assert b"two" not in await call(access.computer)

@@ -11,6 +11,8 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway, next_message, running_gateway
 from tests.support.condition import DEADLINE
 
+from freehold.gateway.doctor_runner import SCHEMA
+
 STARTED = {"event": "begun", "total": 2, "facts": {"kernel": "Test"}, "missing_walls": [], "manifest_errors": []}
 ISOLATION = {
     "event": "isolation",
@@ -158,6 +160,7 @@ async def test_a_report_that_0_1_0_stored_is_still_shown(gateway: RunningGateway
         "isolation": isolation,
         "attempts": [],
     }
+    gateway.services.timeline.ensure_schema("doctor", SCHEMA)
     with gateway.services.timeline.transaction() as tx:
         tx.execute("INSERT INTO doctor_report VALUES (1, ?)", (json.dumps(report),))
     shown = (await ask(gateway, gateway.token("read")))["last"]["isolation"]

@@ -60,6 +60,8 @@ def test_the_python_client_compares_marks_and_reads_backwards(harness: FreeholdH
 @pytest.fixture(scope="module")
 def http(harness: FreeholdHarness) -> Iterator[httpx2.Client]:
     with client(harness, *ALL) as made:
+        # The gateway answers a moment before it has reached the computer.
+        wait_until(lambda: made.get("/v1/files/list").status_code == 200)
         yield made
 
 
@@ -126,6 +128,7 @@ def test_the_gateway_and_the_keeper_answer_alike_for_an_entry_that_does_not_exis
         params={"entry": 999999},
         headers=owner.headers,
         trust_env=False,
+        timeout=60,
     )
     assert gateway.json()["error"]["code"] == "history.no-such-entry"
     assert (gateway.status_code, gateway.json()) == (404, keeper.json())
@@ -338,8 +341,8 @@ def test_every_way_to_undo_records_who_asked(
         kinds = ["history.undone", "history.redone", "history.restored", "history.reverted"]
 
         def find_event() -> dict[str, Any] | None:
-            event: dict[str, Any] = get(http, "/v1/timeline", kind=kinds, before=2**53, limit=1)["events"][-1]
-            return event if event["data"]["entry"] == entry["id"] else None
+            events: list[dict[str, Any]] = get(http, "/v1/timeline", kind=kinds, before=2**53, limit=1)["events"]
+            return next((event for event in events if event["data"]["entry"] == entry["id"]), None)
 
         event = wait_until(find_event)  # the keeper adds it to the timeline a moment after its reply
         assert event is not None

@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 from tests.gateway.running_gateway import RunningGateway
 
+from freehold.agents.sessions.answered_turns import ANSWER_KEY
+from freehold.channels.notices import make_prompt_key
 from freehold.errors import FreeholdError
 from freehold.gateway.inputs import MAX_NUMBER, MAX_PATH, read_path
+from freehold.routines.records import KEY as ROUTINE_KEY
+from freehold.routines.workflows.records import KEY as WORKFLOW_KEY
 
 Schema = dict[str, Any]
 HUGE = (2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30, -(2**63) - 1)
@@ -174,6 +178,18 @@ async def test_a_message_needs_a_text_or_an_image(gateway: RunningGateway) -> No
     answer = await gateway.http.post(f"/v1/sessions/{session}/prompt", headers=token, json={"text": "", "key": "one"})
     assert answer.status_code == 422
     assert answer.json()["error"]["message"].endswith("text: a message needs a text or an image")
+
+
+async def test_no_client_sends_a_prompt_as_if_freehold_did(gateway: RunningGateway) -> None:
+    """Such a key says that the turn is of a routine, a channel or an answer: it would be told elsewhere, or not at all."""
+    session, token = await gateway.open_session("hello"), gateway.token("prompt")
+    own = (f"{ANSWER_KEY}x", make_prompt_key("telegram", "7"), f"{ROUTINE_KEY}r1:1", f"{WORKFLOW_KEY}w1:2")
+    for key in own:
+        answer = await gateway.http.post(
+            f"/v1/sessions/{session}/prompt", headers=token, json={"text": "x", "key": key}
+        )
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "request.invalid"), key
+    assert gateway.context.sessions.dependencies.store.get(session).turns == 0
 
 
 async def test_what_has_the_right_type_passes(gateway: RunningGateway) -> None:

@@ -77,7 +77,8 @@ async def test_an_edit_of_the_file_takes_effect_and_an_error_in_it_does_not(gate
         return "near" in await models_of(gateway, headers)
 
     async def is_denied() -> bool:
-        return bool((await gateway.http.get("/v1/egress", headers=headers)).json()["mode"] == "deny")
+        found = (await gateway.http.get("/v1/egress", headers=headers)).json()  # an error while egress starts
+        return bool(found.get("mode") == "deny")
 
     await until(is_applied)
     await until(is_denied)
@@ -89,6 +90,19 @@ async def test_an_edit_of_the_file_takes_effect_and_an_error_in_it_does_not(gate
     await until(is_refused)
     assert "near" in await models_of(gateway, headers)
     assert "models.near.colour" in (await gateway.http.get("/v1/models", headers=headers)).json()["unapplied"]
+
+
+async def test_agents_and_budgets_of_the_file_take_effect_without_a_restart(gateway: RunningGateway) -> None:
+    headers = gateway.token("admin", "read")
+    path = gateway.services.home.manifest
+    replace_file(path, path.read_text() + '[agents.mine]\ncommand = "true"\n[budget]\nday_tokens = 1234\n')
+
+    async def is_applied() -> bool:
+        agents = (await gateway.http.get("/v1/agents", headers=headers)).json()
+        budgets = (await gateway.http.get("/v1/budgets", headers=headers)).text
+        return "mine" in [each["name"] for each in agents] and "1234" in budgets
+
+    await until(is_applied)
 
 
 async def test_a_provider_that_is_connected_while_the_list_is_made_harms_nothing(
@@ -111,7 +125,7 @@ async def test_a_change_of_a_generated_manifest_goes_into_the_overlay(tmp_path: 
     async with running_gateway(tmp_path) as gateway:
         headers = gateway.token("admin", "read")
         path = gateway.services.home.manifest
-        path.write_text("# freehold: generated\n" + path.read_text())
+        replace_file(path, "# freehold: generated\n" + path.read_text())
         before = path.read_text()
         body = {"kind": "openai-compatible", "base_url": "http://127.0.0.1:9/v1"}
         changed = (await gateway.http.put("/v1/models/near", json=body, headers=headers)).json()

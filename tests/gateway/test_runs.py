@@ -60,6 +60,58 @@ async def test_beginning_a_run_needs_the_scope_prompt_too(gateway: RunningGatewa
         assert answer.status_code == 403
 
 
+async def test_a_token_without_the_scope_history_begins_no_run_from_an_older_state(
+    gateway: RunningGateway, runs: ScriptedRuns
+) -> None:
+    """Not by a key either that was used with another token, or for the same run without the entry."""
+    runs.states = {("site", 3)}
+    wanted = {"prompt": "Read", "folder": "site", "entry": 3}
+    plain = gateway.token("orchestrator", "prompt", "files")
+    both = gateway.token("orchestrator", "prompt", "history", name="both")
+    for body in (wanted, {**wanted, "key": "k"}, {**wanted, "permissions": ["history"]}):
+        refused = await gateway.http.post(RUNS, json=body, headers=plain)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "identity.wrong-scope")
+        assert "history" in refused.json()["error"]["hint"]
+    assert (runs.opened, runs.children) == (0, {})
+    made = await gateway.http.post(RUNS, json={**wanted, "key": "k"}, headers=both)
+    assert (made.status_code, made.json()["entry"]) == (201, 3)
+    assert [child.entry for child, _, _ in runs.children.values()] == [3]
+    assert (await gateway.http.post(RUNS, json={**wanted, "key": "k"}, headers=plain)).status_code == 403
+    now = await gateway.http.post(RUNS, json={"prompt": "Read", "folder": "site"}, headers=plain)
+    assert (now.status_code, now.json()["entry"]) == (201, None)
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"entry": "../1"}, 422),
+        ({"entry": "3"}, 422),
+        ({"entry": 3.5}, 422),
+        ({"entry": True}, 422),
+        ({"entry": -1}, 422),
+        ({"entry": 0}, 422),
+        ({"entry": 2**53 + 1}, 422),
+        ({"entry": 10**400}, 422),
+        ({"entry": [3]}, 422),
+        ({"entry": 2**53}, 404),
+        ({"entry": 4}, 404),
+        ({"entry": 3, "folder": "other"}, 404),
+        ({"entry": 3, "folder": "../site"}, 400),
+        ({"entry": 3, "folder": None}, 400),
+    ],
+    ids=str,
+)
+async def test_what_is_no_state_of_history_begins_nothing(
+    gateway: RunningGateway, runs: ScriptedRuns, more: dict[str, object], status: int
+) -> None:
+    runs.states = {("site", 3)}
+    answer = await gateway.http.post(RUNS, json={"prompt": "x", "folder": "site", **more}, headers=gateway.browser())
+    assert answer.status_code == status, answer.text
+    assert {"code", "message", "hint"} <= answer.json()["error"].keys()
+    assert (runs.opened, runs.children) == (0, {})
+    assert (await gateway.http.get(RUNS, headers=gateway.browser())).json()["runs"] == []
+
+
 async def test_a_token_without_the_scope_files_neither_merges_nor_reads_changes(
     gateway: RunningGateway, runs: ScriptedRuns
 ) -> None:

@@ -71,6 +71,7 @@ REACHES: dict[RouteScope, set[str]] = {
         "POST /v1/approvals/{approval}",
         "POST /v1/sessions",
         "POST /v1/sessions/{session}/cancel",
+        "POST /v1/sessions/{session}/discard",
         "POST /v1/sessions/{session}/fork",
         "POST /v1/sessions/{session}/prompt",
         "POST /v1/sessions/{session}/rewind",
@@ -277,6 +278,7 @@ REACHES: dict[RouteScope, set[str]] = {
         "POST /v1/mcp/{name}/call",
         "POST /v1/mcp/{name}/sign-in",
         "POST /v1/mcp/{name}/try",
+        "POST /v1/git/message",
         "POST /v1/git/pull",
         "POST /v1/git/push",
         "POST /v1/models/{name}/default",
@@ -442,6 +444,21 @@ async def test_a_prompt_token_does_not_say_yes_to_a_host_tool_that_it_has_prompt
         given = gateway.token(*scopes, name=name)
         answered = await gateway.http.post(await ask(), json={"answer": answer}, headers=given)
         assert answered.json()["answer"] == answer, answered.text
+
+
+async def test_a_yes_to_a_host_tool_that_does_two_things_needs_the_scopes_of_both(gateway: RunningGateway) -> None:
+    """Such as runs from an older state of the files."""
+    session = await gateway.open_session()
+    store = gateway.context.sessions.dependencies.approvals.store
+    request = make_text_request("host", "Let agents work", "from entry 3", scope="orchestrator history")
+    path = f"/v1/approvals/{(await asyncio.to_thread(store.add, session, None, request))[0].id}"
+    one_of_both: tuple[Scope, ...] = ("orchestrator", "history")
+    for one in one_of_both:
+        headers = gateway.token("prompt", "files", one, name=f"only-{one}")
+        await expect(gateway, headers, path, {"answer": "once"}, "identity.wrong-scope")
+    assert len(store.list_pending(session)) == 1
+    answered = await gateway.http.post(path, json={"answer": "once"}, headers=gateway.token("prompt", *one_of_both))
+    assert answered.json()["answer"] == "once", answered.text
 
 
 async def test_a_prompt_token_uploads_no_file(gateway: RunningGateway) -> None:

@@ -1,3 +1,4 @@
+import contextlib
 import hashlib
 import multiprocessing
 import os
@@ -411,3 +412,21 @@ def test_sign_ins_by_the_cookies_of_version_0_1_end(tmp_path: Path) -> None:
         assert sign_ins.verify(secret) is None
         assert sign_ins.list() == []
         assert tokens.verify(token) is not None
+
+
+def test_a_database_of_a_newer_freehold_is_refused_and_not_changed(tmp_path: Path) -> None:
+    """An older version that was started by mistake says so, and lets nobody in."""
+    path = tmp_path / "identity.db"
+    with ApiTokens(path) as tokens:
+        tokens.create("script", ["read"], None)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 99")
+        before = list(database.iterdump())
+    for opened in (SignIns, ApiTokens):
+        with pytest.raises(FreeholdError) as caught, opened(path):
+            pass
+        assert caught.value.code == "identity.database-version"
+        assert "Run the version of Freehold that wrote it" in caught.value.hint
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        assert list(database.iterdump()) == before
+        assert database.execute("PRAGMA user_version").fetchone() == (99,)

@@ -38,8 +38,9 @@ class App(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"<h1>An app inside</h1>")
     def log_message(self, *_): pass
+server = http.server.HTTPServer(("127.0.0.1", %d), App)
 print("listening", flush=True)
-http.server.HTTPServer(("127.0.0.1", %d), App).serve_forever()
+server.serve_forever()
 """
 
 

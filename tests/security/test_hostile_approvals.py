@@ -365,6 +365,8 @@ async def test_a_call_that_changed_cannot_hide_behind_many_others(
     [
         {"command": "evil"},
         {"command": "make", "cwd": "/tmp"},
+        {"command": "make", "cwd": "/workspace/a/.."},
+        {"cwd": "/tmp"},
         {"command": "make", "env": {"A": "b"}},
         {"command": "make", "stdin": "x"},
         {"command": "make", "script": "x"},
@@ -421,6 +423,26 @@ async def test_an_agent_may_report_the_same_input_again_or_in_other_words(sessio
     assert "error" not in ended
     assert "done" in session.said
     assert session.asked == 0
+
+
+async def test_an_agent_may_name_the_workspace_as_the_folder_of_a_command_after_the_yes(
+    session: HostileSession,
+) -> None:
+    """As Kilo does: it asks first, and reports the call, with its folder, when a rule has answered already."""
+    folders = ("/workspace", "/workspace/", "/workspace/.", ".")
+    later: list[dict[str, Any]] = [
+        {"cwd": "/workspace"},
+        *({"command": "make", "cwd": folder} for folder in folders),
+        {"command": "make"},
+    ]
+    updates = [{"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "rawInput": one}} for one in later]
+    turn = await session.prompt(
+        tool_call(kind="execute", rawInput={"command": "make"}, yes=[*updates, {"say": "done"}])
+    )
+    await session.answer(await session.wait_asked(), "once")
+    ended = await session.harness.wait_ended(session.id, turn)
+    assert "error" not in ended.data
+    assert "done" in session.said
 
 
 @pytest.mark.parametrize(

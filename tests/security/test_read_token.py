@@ -44,7 +44,7 @@ async def find_words(freehold: RunningFreehold, session: str, headers: dict[str,
 
 async def refusal(freehold: RunningFreehold, topic: str, headers: dict[str, str]) -> str:
     address = f"ws://localhost:{freehold.harness.gateway_port}/v1/socket"
-    async with connect(address, additional_headers=headers, proxy=None) as socket:
+    async with connect(address, additional_headers=headers, proxy=None, open_timeout=REPLY_TIMEOUT) as socket:
         await socket.send(json.dumps({"type": "subscribe", "topic": topic, "after": 0}))
         return str((await next_message(socket, "error"))["code"])
 
@@ -53,7 +53,10 @@ async def follow_until(freehold: RunningFreehold, kind: str, headers: dict[str, 
     """The texts of the timeline's topic from the first event to one of this kind."""
     address = f"ws://localhost:{freehold.harness.gateway_port}/v1/socket"
     texts = ""
-    async with connect(address, additional_headers=headers, proxy=None) as socket, asyncio.timeout(REPLY_TIMEOUT):
+    async with (
+        connect(address, additional_headers=headers, proxy=None, open_timeout=REPLY_TIMEOUT) as socket,
+        asyncio.timeout(REPLY_TIMEOUT),
+    ):
         await socket.send(json.dumps({"type": "subscribe", "topic": "timeline", "after": 0}))
         while True:
             message = await next_message(socket, "event")
@@ -95,7 +98,9 @@ async def test_a_read_token_sees_no_words_of_a_conversation_but_every_notice(tmp
         assert SECRET not in await follow_until(freehold, "turn.ended", reader)
         assert SECRET in await follow_until(freehold, "turn.ended", prompter)
         entry = next(one for one in (await freehold.call("GET", "/v1/history"))["entries"] if one["kind"] == "turn")
-        async with httpx2.AsyncClient(base_url=freehold.url, headers=reader, trust_env=False) as http:
+        async with httpx2.AsyncClient(
+            base_url=freehold.url, headers=reader, trust_env=False, timeout=REPLY_TIMEOUT
+        ) as http:
             shown = (await http.get(f"/v1/history/{entry['id']}")).json()["entry"]
             notices = {notice["code"]: notice for notice in (await http.get("/v1/history/notices")).json()}
         assert {**entry, "why": "", "who": {**entry["who"], "prompt": None}} == {

@@ -110,7 +110,7 @@ async def test_sessions_beyond_number_are_all_apart(computer: Computer) -> None:
         "mkdir -p /workspace/a /workspace/b ~/a ~/b && for w in /workspace ~; do touch $w/a/x && ln $w/a/x $w/b/x && mv $w/a/x $w/b/y && mv $w/b $w/a; done",
         "strace -f -e trace=execve true",
         "python3 -c 'import multiprocessing as m; print(m.Pool(2).map(abs, [-1, 2]))'",
-        "sleep 60 & kill $! && ! wait $!",
+        "{ sleep 60 & kill $! && ! wait $!; }",
         "script -qec 'stty -a; tty' /dev/null",
         "cat /proc/self/environ /proc/$$/maps > /dev/null; ps -ef | grep -q sh; echo x > /dev/stderr",
         'node -e \'const n = require("net"); const s = n.createServer().listen("\\0abc", () => n.connect("\\0abc", () => process.exit()))\'',

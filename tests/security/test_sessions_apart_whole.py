@@ -27,8 +27,13 @@ def look(path):
             found.update(SECRET.findall(file.read(1 << 22)))
     except (OSError, ValueError):
         refused += 1
+def read_command(pid):
+    try:
+        return open(f"/proc/{pid}/cmdline", "rb").read()
+    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        return b""
 others = [pid for pid in os.listdir("/proc") if pid.isdigit() and int(pid) != os.getpid()]
-agents = [int(pid) for pid in others if b"freehold.builtin" in open(f"/proc/{pid}/cmdline", "rb").read()]
+agents = [int(pid) for pid in others if b"freehold.builtin" in read_command(pid)]
 for pid in others:
     for name in ("environ", "cmdline", "auxv", "maps"):
         look(f"/proc/{pid}/{name}")

@@ -67,9 +67,13 @@ def test_freehold_ssh_runs_a_command_and_returns_its_exit_code(harness: SshHarne
 def test_a_change_over_ssh_can_be_undone(harness: SshHarness) -> None:
     harness.ssh("printf one > running.txt; mkdir -p folder; printf two > folder/other")
     harness.ssh("printf changed > running.txt; rm -r folder")
-    entries = json.loads(harness.run("log", "--json").stdout)
-    rows = entries["entries"] if isinstance(entries, dict) else entries
-    assert "rm -r folder" in json.dumps(rows[0]) or any("rm -r folder" in json.dumps(row) for row in rows[:3])
+
+    def is_recorded() -> bool:  # the client leaves a moment before the server has recorded what the command changed
+        entries = json.loads(harness.run("log", "--json").stdout)
+        rows = entries["entries"] if isinstance(entries, dict) else entries
+        return any("rm -r folder" in json.dumps(row) for row in rows[:3])
+
+    wait_until(is_recorded)
     undone = harness.run("undo", "--json")
     assert undone.returncode == 0, undone.stderr
     assert harness.ssh("cat running.txt folder/other") == "onetwo"

@@ -135,6 +135,8 @@ export interface AgentOffer {
   /** Commands that may follow a slash at the beginning of a prompt. */
   commands: OfferedCommand[];
   own: boolean;
+  /** The name of the model that was chosen among the agent's own. The agent uses it, whatever model the session has. */
+  chosen_model: string | null;
 }
 
 /** An agent whose programs were removed. Its sessions stay. */
@@ -568,13 +570,15 @@ export interface CodeItem {
   data: string | null;
 }
 
-/** What the code may use. Bytes and seconds. */
+/** What the code may use. Bytes, seconds and counts. */
 export interface CodeLimits {
   memory?: number;
   processor?: number;
   wall_time?: number;
   output?: number;
   results?: number;
+  file_size?: number;
+  open_files?: number;
 }
 
 export interface CodeOutput {
@@ -633,13 +637,14 @@ export interface ComparedFile {
   note: string;
 }
 
-/** The last state of one component. Errors are shown only to the owner. */
+/** The last state of one component. Errors and parts are shown only to the owner. */
 export interface ComponentHealth {
   name: string;
   state: "ok" | "degraded" | "failed" | "off" | "starting";
   since: string;
   last_error: string | null;
   required: boolean;
+  parts?: PartHealth[];
 }
 
 export interface ConfirmChannel {
@@ -893,9 +898,10 @@ export interface EvictedNeighbour {
   name: string;
 }
 
-/** `file` is a file of the computer to run instead of the code; relative paths are below the workspace. */
+/** Code for a process of its own, what it may use and what it may reach. */
 export interface ExecuteCode {
   code?: string;
+  file?: string | null;
   module?: string | null;
   call?: string | null;
   arguments?: string[];
@@ -903,7 +909,6 @@ export interface ExecuteCode {
   inputs?: Record<string, string>;
   outputs?: string[];
   language: "python" | "javascript" | "typescript" | "wasm";
-  file?: string | null;
   limits?: CodeLimits;
   grants?: CodeGrants;
 }
@@ -984,6 +989,9 @@ export interface Fleet {
   waiting: FleetWait[];
   computer_count: number;
   waiting_count: number;
+  machines: FleetMachine[];
+  /** Why no machine can be started now. */
+  trouble: string;
 }
 
 export interface FleetComputer {
@@ -998,6 +1006,15 @@ export interface FleetComputer {
   cpus: number;
   memory: number;
   gpus: number;
+}
+
+/** A machine that the autoscaler has started. Its name is that of its node. */
+export interface FleetMachine {
+  name: string;
+  kind: string;
+  state: "starting" | "joined" | "stopping";
+  /** Why the command that ends it has failed. */
+  trouble: string;
 }
 
 export interface FleetNode {
@@ -1078,6 +1095,11 @@ export interface GitLog {
   next: number | null;
 }
 
+/** What a model proposes as the message of a commit. */
+export interface GitMessage {
+  message: string;
+}
+
 /** `secret` is the name in the vault of the credentials for its host; null where none can be used: an address of SSH or a folder. */
 export interface GitRemote {
   name: string;
@@ -1095,6 +1117,7 @@ export interface GitRepositories {
  * A repository. `branch` is null when HEAD is no branch; `commit` before the first commit.
  *
  * `is_cut`: it has more changed files. `unfinished` is an operation that waits, such as a merge with conflicts.
+ * `message_model` is the model that can write a commit message; null when none is cheap or on this machine.
  */
 export interface GitState {
   folder: string;
@@ -1109,6 +1132,7 @@ export interface GitState {
   worktrees: GitWorktree[];
   remotes: GitRemote[];
   unfinished: string | null;
+  message_model: string | null;
 }
 
 /** A folder with a branch of the repository. `folder` is below the workspace; null when it is not. */
@@ -1572,10 +1596,14 @@ export interface MeshClient {
   version: string;
   image: string | null;
   contracts: Record<string, number>;
+  /** What works there: some of `slots`, `work` and `relay`. */
+  capabilities: string[];
   load: number;
   health: string;
   /** What it was given and what works here now. */
   slots: string[];
+  /** What it was given here. */
+  grants: ("beads" | "pods" | "memory" | "events" | "work" | "register")[];
 }
 
 export interface MeshKey {
@@ -1638,6 +1666,7 @@ export interface ModelProvider {
 /**
  * The result of asking a provider for its list of models with its key, which is free.
  *
+ * `suggested` is the model for an owner who chooses none; null when there is none for text.
  * `said` is what the provider itself said about a failure; empty when it said nothing.
  */
 export interface ModelTrial {
@@ -1649,6 +1678,7 @@ export interface ModelTrial {
   said: string;
   models: string[];
   offered: OfferedModel[];
+  suggested: string | null;
 }
 
 /**
@@ -1821,6 +1851,15 @@ export interface PairingCodeText {
   code: string;
 }
 
+/** One of the things of which a component has several, as a relay of the mesh. */
+export interface PartHealth {
+  name: string;
+  state: "ok" | "degraded" | "failed" | "off" | "starting";
+  /** When it was last connected, or well in another way. */
+  seen: string | null;
+  error: string | null;
+}
+
 /** An `exact` rule matches one subject, any other a pattern with `*`. A rule with a session ends with it. */
 export interface PermissionRule {
   id: number;
@@ -1969,6 +2008,11 @@ export interface PromptImage {
   mime: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
   /** Base64. */
   data: string;
+}
+
+export interface ProposeMessage {
+  /** The folder of the repository, below the workspace; `.` for the workspace itself. */
+  folder: string;
 }
 
 export interface ProviderOffers {
@@ -2310,7 +2354,7 @@ export interface RoutineRemoved {
   name: string;
 }
 
-/** One run. `cost` in US dollars. */
+/** One run. `cost` in US dollars. `result` and `error` are null for a token that may not read what its work says. */
 export interface RoutineRun {
   id: string;
   number: number;
@@ -2330,7 +2374,7 @@ export interface RoutineRun {
   error: string | null;
 }
 
-/** `data` is what the trigger told: it comes from outside. */
+/** `data` is what the trigger told: it comes from outside. It is empty where `result` is left out. */
 export interface RoutineRunDetails {
   id: string;
   number: number;
@@ -2404,7 +2448,7 @@ export interface RoutineSection {
   model?: string | null;
   /** `new`: each run has a session of its own. `same`: all runs go on with one. Or the id of a session. */
   session?: string;
-  /** US dollars that one run may cost. It is ended at it. */
+  /** US dollars that one run may cost, with its retries. It is ended at it. */
   budget?: number | null;
   /** US dollars that all runs of a day may cost. */
   budget_day?: number | null;
@@ -2418,7 +2462,7 @@ export interface RoutineSection {
   missed?: "skip" | "one" | "all";
   /** How many at most, with missed = "all". */
   missed_most?: number;
-  /** How many runs may begin in an hour, whatever triggers them. */
+  /** How many runs may be triggered in an hour, from outside or by hand. Times of its own do not count. */
   most_per_hour?: number;
   /** How often a run that failed is tried again. */
   retries?: number;
@@ -2439,7 +2483,8 @@ export interface RoutineTimes {
 /**
  * One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it.
  *
- * `lost`: it has ended because the process that ran it died.
+ * `lost`: it has ended because the process that ran it died. `entry` is the entry of history whose state it began with;
+ * null: as the folder was when it began.
  */
 export interface Run {
   id: string;
@@ -2463,6 +2508,7 @@ export interface Run {
   permissions: ("ask" | "network" | "pods" | "memory" | "beads" | "events" | "history" | "runs")[];
   began_by: string;
   lost: boolean;
+  entry: number | null;
 }
 
 /** `total` counts all changes; `files` may hold only the first of them. */
@@ -2475,10 +2521,13 @@ export interface RunChanges {
 /**
  * `inputs` are files for the code's folder, in base64. `outputs` are patterns of files there that come back.
  *
+ * `file` is a file of the computer to run instead of the code; relative paths are below the workspace.
  * The code of `wasm` is the text of a module, or a `module` in base64. `call` calls a function of it: `add(40, 2)`.
+ * `timeout` shortens `limits.wall_time` for this run. For more time, raise that limit.
  */
 export interface RunCode {
   code?: string;
+  file?: string | null;
   module?: string | null;
   call?: string | null;
   arguments?: string[];
@@ -2565,7 +2614,7 @@ export interface SendPrompt {
   text: string;
   files?: string[];
   images?: PromptImage[];
-  /** Chosen by the client. A second prompt with the same key makes no second turn. */
+  /** Chosen by the client. A second prompt with the same key makes no second turn. It does not begin with `approval:`, `channel:`, `routine:` or `workflow:`. */
   key: string;
   /** While a turn runs: `steer` stops it, the others wait for its end. */
   when?: "now" | "queue" | "steer";
@@ -2895,6 +2944,8 @@ export interface SpawnRun {
   budget?: number | null;
   /** What it may do besides working in its computer. Default: everything. Without ask, what it asks is answered with no. */
   permissions?: ("ask" | "network" | "pods" | "memory" | "beads" | "events" | "history" | "runs")[] | null;
+  /** The folder as it was right after this entry of history. Default: as it is now. Needs the scope history. */
+  entry?: number | null;
   key?: string | null;
 }
 
@@ -3059,7 +3110,11 @@ export interface TerminalInfo {
   ended: boolean;
 }
 
-/** A line that matched. Lines and columns count from 1. */
+/**
+ * A line that matched. Lines and columns count from 1.
+ *
+ * `text` is the begin of the line. When the match is far from it, it is the part around the match, after an ellipsis.
+ */
 export interface TextHit {
   path: string;
   line: number;
@@ -3207,7 +3262,7 @@ export interface WorkOnBead {
   model?: string | null;
 }
 
-/** One workflow. `run` is the run of a routine that began it. `cost` in US dollars. */
+/** One workflow. `run` is the run of a routine that began it. `cost` in US dollars. `error` is null without the scope prompt. */
 export interface Workflow {
   id: string;
   number: number;

@@ -104,6 +104,11 @@ export class Code {
     return this.link.connection.post(`${addressOf(id)}/execute`, describe(code, options));
   }
 
+  /** Run a file of the computer with the variables of a context. Relative paths are below the workspace. */
+  executeFileIn(id: string, path: string, options: RunOptions = {}): Promise<CodeResult> {
+    return this.link.connection.post(`${addressOf(id)}/execute`, { ...describe("", options), file: path });
+  }
+
   /** As `evaluate`, with the variables of a context. */
   async evaluateIn(id: string, code: string | Uint8Array, options: RunOptions = {}): Promise<unknown> {
     return readValue(await this.executeIn(id, code, options));

@@ -1,9 +1,10 @@
 /** The entry point of the client: one Freehold with its resources. */
 
 import { Agents } from "./agents.ts";
-import type { EndedCount, HealthReport, Me, Meta } from "./api.ts";
+import type { EndedCount, HealthReport, Me, Meta, Slot } from "./api.ts";
 import { Backup } from "./backup.ts";
 import { Beads } from "./beads.ts";
+import { Budgets } from "./budgets.ts";
 import { Channels } from "./channels.ts";
 import { Code } from "./code.ts";
 import { Connection } from "./connection.ts";
@@ -12,22 +13,27 @@ import { Egress } from "./egress.ts";
 import { Events } from "./events.ts";
 import { Files } from "./files.ts";
 import { Fleet } from "./fleet.ts";
+import { Git } from "./git.ts";
 import { History } from "./history.ts";
 import { Credentials } from "./hostCredentials.ts";
+import { KillSwitch } from "./killSwitch.ts";
 import { Mcp } from "./mcp.ts";
 import { Memory } from "./memory.ts";
 import { Mesh } from "./mesh.ts";
 import { Models } from "./models.ts";
 import { Pods } from "./pods.ts";
 import { Preview } from "./preview.ts";
+import { Programs } from "./programs.ts";
 import { Routines } from "./routines.ts";
 import { Runs } from "./runs.ts";
+import { Secrets } from "./secrets.ts";
 import { Sessions } from "./sessions.ts";
 import { Skills } from "./skills.ts";
 import type { Wire } from "./socket.ts";
 import { Ssh } from "./ssh.ts";
 import { Timeline } from "./timeline.ts";
 import { followTopic, type TopicMessage } from "./topic.ts";
+import { Usage } from "./usage.ts";
 import { Workflows } from "./workflows.ts";
 
 export interface FreeholdOptions {
@@ -70,6 +76,12 @@ export class Freehold {
   readonly fleet: Fleet;
   readonly routines: Routines;
   readonly workflows: Workflows;
+  readonly budgets: Budgets;
+  readonly git: Git;
+  readonly killSwitch: KillSwitch;
+  readonly programs: Programs;
+  readonly secrets: Secrets;
+  readonly usage: Usage;
   private readonly connection: Connection;
 
   constructor(url: string, options: FreeholdOptions) {
@@ -105,6 +117,12 @@ export class Freehold {
     this.fleet = new Fleet(link);
     this.routines = new Routines(link);
     this.workflows = new Workflows(link);
+    this.budgets = new Budgets(link);
+    this.git = new Git(link);
+    this.killSwitch = new KillSwitch(link);
+    this.programs = new Programs(link);
+    this.secrets = new Secrets(link);
+    this.usage = new Usage(link);
   }
 
   /** The caller and its scopes. */
@@ -125,6 +143,11 @@ export class Freehold {
   /** The current health of each component. */
   health(): Promise<HealthReport> {
     return this.connection.get("/health");
+  }
+
+  /** Every slot with its mode and state. */
+  slots(): Promise<Slot[]> {
+    return this.connection.get("/v1/slots");
   }
 }
 

@@ -87,9 +87,13 @@ export class History {
     return this.change("restore", { entry, paths }, options);
   }
 
-  /** Take back only the changes of one entry, and keep later changes. */
-  revert(entry: number, choose: Choices = {}, options: RestoreOptions = {}): Promise<HistoryOutcome> {
-    return this.change("revert", { entry, choose }, options);
+  /** Take back only the changes of one entry, or all after `since` up to it, and keep later changes. */
+  revert(
+    entry: number,
+    choose: Choices = {},
+    options: RestoreOptions & { since?: number | null } = {},
+  ): Promise<HistoryOutcome> {
+    return this.change("revert", { entry, choose, since: options.since }, options);
   }
 
   /** How far each undo, redo, restore, revert and rewind is that runs or waits, the oldest first. */

@@ -14,6 +14,8 @@ export interface SpawnOptions {
   title?: string;
   /** A folder of the workspace of which it gets a copy. */
   folder?: string;
+  /** The folder as it was right after this entry of history. Default: as it is now. */
+  entry?: number;
   /** It is ended when it has cost more. */
   budget?: number;
   /** What it may do besides working in its computer. Default: everything. Without ask, what it asks is answered with no. */
@@ -22,8 +24,8 @@ export interface SpawnOptions {
 }
 
 /**
- * The token needs the scope `orchestrator`, and `prompt` to begin a run. It ends runs that it began, and takes their
- * changes; with the scope `admin` also those of others.
+ * The token needs the scope `orchestrator`, `prompt` to begin a run, and `history` to begin it from an older state. It
+ * ends runs that it began, and takes their changes; with the scope `admin` also those of others.
  */
 export class Runs {
   private readonly link: Link;

@@ -5,6 +5,8 @@ import type {
   AnswerApproval,
   ApprovalInfo,
   PromptAccepted,
+  RewindResult,
+  RewindSession,
   SendPrompt,
   SessionDeleted,
   SessionEvent,
@@ -110,6 +112,21 @@ export class Session {
     return this.link.connection.post(`${this.path}/options`, { id: name, value });
   }
 
+  /** A second session with the same transcript. */
+  async fork(): Promise<Session> {
+    return new Session(this.link, await this.link.connection.post<SessionInfo>(`${this.path}/fork`, {}));
+  }
+
+  /** Rewind to before a turn. `files` and `both` also need the scope `history`. `restoreId` as for `home.history.undo`. */
+  rewind(
+    turn: number,
+    what: RewindSession["what"] = "both",
+    { dryRun = false, restoreId }: { dryRun?: boolean; restoreId?: string } = {},
+  ): Promise<RewindResult> {
+    const body = { turn, what, dry_run: dryRun, restore_id: restoreId };
+    return this.link.connection.post(`${this.path}/rewind`, body);
+  }
+
   /** Use another model from the next prompt on: a provider, `provider/model`, or "" for the default. */
   chooseModel(model: string): Promise<SessionInfo> {
     return this.link.connection.patch(this.path, { model });
@@ -141,9 +158,13 @@ export class Sessions {
     return new Session(this.link, await this.link.connection.get<SessionInfo>(path));
   }
 
-  /** Sessions with `query` in their title or messages, the most recently changed first. */
-  list(query = "", options: { archived?: boolean; cursor?: string } = {}): Promise<SessionPage> {
-    return this.link.connection.get("/v1/sessions", { query, archived: false, cursor: "", ...options });
+  /**
+   * Sessions with `query` in their title or messages, the most recently changed first.
+   *
+   * With `unused` also those that have neither a prompt nor a name.
+   */
+  list(query = "", options: { archived?: boolean; unused?: boolean; cursor?: string } = {}): Promise<SessionPage> {
+    return this.link.connection.get("/v1/sessions", { query, archived: false, unused: false, cursor: "", ...options });
   }
 
   /** The permission requests that wait for the owner. */
@@ -154,5 +175,10 @@ export class Sessions {
   /** End the agent and delete the session. */
   async delete(session: string): Promise<void> {
     await this.link.connection.delete<SessionDeleted>(`/v1/sessions/${encodeURIComponent(session)}`);
+  }
+
+  /** Delete a session that has neither a prompt nor a name. Throws `session.conflict` for another one. */
+  async discard(session: string): Promise<void> {
+    await this.link.connection.post<SessionDeleted>(`/v1/sessions/${encodeURIComponent(session)}/discard`, {});
   }
 }

@@ -48,8 +48,18 @@ class FleetWaitInfo(ApiModel):
     reason: str
 
 
+class FleetMachineInfo(ApiModel):
+    """A machine that the autoscaler has started: `starting`, `joined` or `stopping`. Its name is that of its node."""
+
+    name: str
+    kind: str
+    state: str
+    trouble: str
+
+
 class FleetInfo(ApiModel):
-    """What the fleet is doing. Computers and those that wait are the first 500; the counts are of all."""
+    """What the fleet is doing. Computers and those that wait are the first 500; the counts are of all. `trouble` says why
+    no machine can be started now."""
 
     enabled: bool
     ready: bool
@@ -58,6 +68,8 @@ class FleetInfo(ApiModel):
     waiting: tuple[FleetWaitInfo, ...]
     computer_count: int
     waiting_count: int
+    machines: tuple[FleetMachineInfo, ...]
+    trouble: str
 
 
 class ChangedNode(ApiModel):

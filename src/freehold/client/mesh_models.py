@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
+
 from freehold.client.models import ApiModel
 
 
@@ -92,9 +94,13 @@ class MeshClientInfo(ApiModel):
     registered: datetime
     heard: datetime
     version: str
+    image: str | None
+    contracts: dict[str, int]
+    capabilities: tuple[str, ...]
     load: float
     health: str
     slots: tuple[str, ...]
+    grants: tuple[str, ...]
 
 
 class SentMessageInfo(ApiModel):
@@ -160,7 +166,14 @@ class AgentCardInfo(ApiModel):
     description: str
     version: str
     skills: tuple[AgentSkillInfo, ...]
+    url: str = ""
+    capabilities: dict[str, bool] = Field(default_factory=dict)
+    default_input_modes: tuple[str, ...] = Field(default=(), alias="defaultInputModes")
+    default_output_modes: tuple[str, ...] = Field(default=(), alias="defaultOutputModes")
 
 
 class AgentCards(ApiModel):
+    """The agents of a neighbour that take work. `grants` is what you may use there."""
+
     agents: tuple[AgentCardInfo, ...]
+    grants: tuple[str, ...] = ()

@@ -20,40 +20,10 @@ Scope = Literal[
     "routines",
     "admin",
 ]
-ComponentStatus = Literal["ok", "degraded", "failed", "off", "starting"]
 
 
 class ApiModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Me(ApiModel):
-    """The caller. `scopes` is None for a browser, which may do everything."""
-
-    who: str
-    did: str | None
-    handle: str | None
-    scopes: tuple[Scope, ...] | None
-
-
-class Meta(ApiModel):
-    version: str
-    manifest_checksum: str
-    slots: dict[str, str]
-    slot_contracts: dict[str, int] = {}
-
-
-class ComponentInfo(ApiModel):
-    name: str
-    state: ComponentStatus
-    since: datetime
-    last_error: str | None
-    required: bool
-
-
-class HealthInfo(ApiModel):
-    ready: bool
-    components: tuple[ComponentInfo, ...]
 
 
 class SignInInfo(ApiModel):
@@ -91,6 +61,7 @@ class EventInfo(ApiModel):
     kind: str
     who: str
     data: dict[str, Any]
+    hash: str = ""
 
 
 class EventPage(ApiModel):
@@ -159,7 +130,10 @@ class HistoryComparison(ApiModel):
 
 
 class HistoryPlan(ApiModel):
-    """What an action would do to each path. Nothing was changed."""
+    """What an action would do to each path. Nothing was changed.
+
+    `shared`: others changed files during the turn, so some of its changes may be theirs.
+    """
 
     kind: str
     target: int
@@ -168,6 +142,7 @@ class HistoryPlan(ApiModel):
     counts: dict[str, int]
     summary: str
     conflicts: tuple[dict[str, str], ...]
+    shared: bool = False
 
 
 class HistoryOutcome(ApiModel):
@@ -202,13 +177,18 @@ class RestoreCancelled(ApiModel):
 
 
 class ShownFile(ApiModel):
-    """A file in the state of an entry. `base64` is None for a path without content, such as a folder."""
+    """A file in the state of an entry. `base64` is None for a path without content, such as a folder.
+
+    `mtime` is in nanoseconds since 1970. `more`: the file is larger than what came.
+    """
 
     path: str
     what: str
     mode: int
     size: int
+    mtime: int = 0
     base64: str | None = None
+    more: bool = False
 
 
 class SshServerInfo(ApiModel):
@@ -217,6 +197,8 @@ class SshServerInfo(ApiModel):
     enabled: bool
     host: str
     port: int
+    user: str = ""
+    forwarding: bool = False
     fingerprint: str
     known_hosts: str
     connected: int | None
@@ -235,6 +217,7 @@ class SshCredential(ApiModel):
     id: str
     kind: str
     label: str
+    key_id: str = ""
     fingerprint: str
     created: datetime
     expires: datetime
@@ -279,7 +262,10 @@ class PreviewAddress(ApiModel):
 
 
 class ModelProviderInfo(ApiModel):
-    """A model provider. `key` refers to its key. `agent` is the only agent that may use it; None for all."""
+    """A model provider. `key` refers to its key. `agent` is the only agent that may use it; None for all.
+
+    `inside` is its address in the computer.
+    """
 
     name: str
     kind: str
@@ -290,14 +276,16 @@ class ModelProviderInfo(ApiModel):
     agent: str | None
     default: bool
     problem: str | None
+    inside: str = ""
 
 
 class ModelsInfo(ApiModel):
-    """The providers. Without any, `help` says how to connect one."""
+    """The providers. Without any, `help` says how to connect one. `unapplied`: why the manifest is not in force."""
 
     models: tuple[ModelProviderInfo, ...]
     help: str | None
     stopped: bool
+    unapplied: str | None = None
 
 
 class OfferedModelInfo(ApiModel):
@@ -318,7 +306,9 @@ class ModelTrial(ApiModel):
     milliseconds: int
     words: str
     said: str
+    models: tuple[str, ...] = ()
     offered: tuple[OfferedModelInfo, ...]
+    suggested: str | None = None
 
 
 class KnownProviderInfo(ApiModel):

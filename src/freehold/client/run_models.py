@@ -7,7 +7,7 @@ from freehold.client.models import ApiModel
 
 
 class RunInfo(ApiModel):
-    """One agent with one prompt, in a throw-away computer."""
+    """One agent with one prompt, in a throw-away computer. `entry` is that of history whose state it began with."""
 
     id: str
     session: str
@@ -30,6 +30,7 @@ class RunInfo(ApiModel):
     permissions: tuple[str, ...] = ()
     began_by: str = "owner"
     lost: bool = False
+    entry: int | None = None
 
     @property
     def is_finished(self) -> bool:

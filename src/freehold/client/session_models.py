@@ -22,7 +22,7 @@ class QueuePlace(ApiModel):
 class SessionInfo(ApiModel):
     """One session: a conversation with one agent. `seq` is the number of its last event.
 
-    `waiting` is its place in the queue, while its agent may not start yet.
+    `waiting` is its place in the queue, while its agent may not start yet. `parent` is the session of which it is a fork.
     """
 
     id: str
@@ -35,6 +35,7 @@ class SessionInfo(ApiModel):
     archived: bool
     cost: float | None = None
     seq: int = 0
+    parent: str | None = None
     unread: bool = False
     mode: str | None = None
     asks: bool | None = None
@@ -58,6 +59,7 @@ class SessionUpdate(ApiModel):
 
     seq: int | None = None
     turn: int | None = None
+    at: IsoTime | None = None
     kind: str
     data: dict[str, Any]
 
@@ -66,9 +68,21 @@ class SessionUpdate(ApiModel):
         return self.seq is None
 
 
+class StreamingText(ApiModel):
+    """A message or thought that is still streaming. `at` is the position of this text in it, in characters."""
+
+    kind: Literal["message", "thought"]
+    id: str
+    at: int
+    text: str
+
+
 class SessionEvents(ApiModel):
+    """Events, the oldest first. `streaming` comes with the newest only."""
+
     events: tuple[SessionUpdate, ...]
     next: int | None = None
+    streaming: tuple[StreamingText, ...] = ()
 
 
 class AcceptedPrompt(ApiModel):
@@ -78,16 +92,27 @@ class AcceptedPrompt(ApiModel):
     queued: bool
 
 
+class AgentAnswer(ApiModel):
+    """An answer that the agent itself offers. `sent_for` is the answer for which Freehold sends it; None when it is not used."""
+
+    name: str
+    kind: str
+    sent_for: Literal["allow", "reject"] | None
+
+
 class Approval(ApiModel):
     """A permission request of an agent. `parts` has everything that it carries, part by part.
 
     `complete` is false when some of it is not shown. `names_nothing`: it names neither a command nor a path. `details`
     has the command and its folder; with `kind` "question", the question. `lasting_effect` says what an answer for longer
-    than once allows.
+    than once allows. `options` are the answers that may be given, `agent_options` what the agent itself offers.
     """
 
     id: str
     session: str
+    turn: int | None = None
+    at: IsoTime | None = None
+    tool: str | None = None
     state: str
     answer: ApprovalAnswer | None = None
     note: str | None = None
@@ -102,10 +127,16 @@ class Approval(ApiModel):
     runs_by_itself: bool = False
     asked_again: bool = False
     lasting_effect: str | None = None
+    options: tuple[ApprovalAnswer, ...] = ()
+    agent_options: tuple[AgentAnswer, ...] = ()
 
 
 class AgentInfo(ApiModel):
-    """An agent. `problem` says why it cannot start. For `asks` see `SessionInfo`."""
+    """An agent. `problem` says why it cannot start. For `asks` see `SessionInfo`.
+
+    `may_act_unasked`: your manifest allows that. `models` are the providers that it may use, `model` the one that it uses
+    when a session names none.
+    """
 
     name: str
     title: str
@@ -115,6 +146,9 @@ class AgentInfo(ApiModel):
     mode: str | None = None
     default: bool
     problem: str | None = None
+    may_act_unasked: bool = False
+    model: str | None = None
+    models: tuple[str, ...] = ()
 
 
 class RegistryAgentInfo(ApiModel):
@@ -147,14 +181,29 @@ class OfferedCommand(ApiModel):
     description: str = ""
 
 
+class OfferedOption(ApiModel):
+    """An option of the agent. Without choices it is on or off."""
+
+    id: str
+    name: str
+    category: str
+    type: str
+    value: str | bool | None
+    choices: tuple[OfferedChoice, ...]
+
+
 class OfferedSettings(ApiModel):
-    """The modes and models of the agent, and the ones in use. Modes in which it would act without asking are left out."""
+    """The modes and models of the agent, and the ones in use. Modes in which it would act without asking are left out.
+
+    `config` are its other options.
+    """
 
     mode: str | None = None
     modes: tuple[OfferedChoice, ...] = ()
     model: str | None = None
     models: tuple[OfferedChoice, ...] = ()
     asks: bool = True
+    config: tuple[OfferedOption, ...] = ()
 
 
 class AgentOffer(ApiModel):
@@ -163,6 +212,7 @@ class AgentOffer(ApiModel):
     options: OfferedSettings | None = None
     commands: tuple[OfferedCommand, ...] = ()
     own: bool = True
+    chosen_model: str | None = None
 
 
 class TourInfo(ApiModel):
@@ -170,3 +220,13 @@ class TourInfo(ApiModel):
 
     session: str
     prompt: str
+
+
+class RewindInfo(ApiModel):
+    """What a rewind did, or would do. `files` is what became of the files; `events` counts those taken out of the chat."""
+
+    turn: int
+    what: Literal["files", "chat", "both"]
+    dry_run: bool
+    files: dict[str, Any] | None
+    events: int

@@ -1,7 +1,7 @@
 """The replies of slots as frozen objects."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from freehold.client.models import ApiModel
 
@@ -164,3 +164,17 @@ class EventRecordPage(ApiModel):
 class EventImportInfo(ApiModel):
     created: int
     kept: int
+
+
+class SlotInfo(ApiModel):
+    """One slot. `implementation` is what keeps it, and `error` why it cannot be reached."""
+
+    name: str
+    mode: Literal["local", "external", "off"]
+    implementation: str
+    state: Literal["off", "starting", "ok", "unavailable"]
+    since: datetime
+    error: str | None
+    required: bool
+    privacy: Literal["strict", "soft", "off"]
+    contract: int | None

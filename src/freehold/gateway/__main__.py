@@ -1,9 +1,9 @@
-"""The gateway as a program: `python -m freehold.gateway --home FOLDER`, started by the keeper."""
+"""The gateway as a program: `python -m freehold.gateway --home FOLDER [--wait FD]`, started by the keeper."""
 
-import argparse
 import asyncio
 import ctypes
 import gc
+import getopt
 import os
 import signal
 import sys
@@ -78,18 +78,14 @@ def _wait_for_word(descriptor: int) -> bool:
 
 def main() -> None:
     gc.disable()  # until everything is loaded; saves a tenth of the start time
-    parser = argparse.ArgumentParser(prog="python -m freehold.gateway")
-    parser.add_argument("--home", required=True)
-    parser.add_argument(
-        "--wait", type=int, metavar="FD", help="load everything, and wait for a byte on this descriptor"
-    )
-    options = parser.parse_args()
-    home = find_home(options.home)
+    # Only the keeper writes these words. `argparse` would stay in memory for as long as the gateway runs: half a megabyte.
+    options = dict(getopt.getopt(sys.argv[1:], "", ["home=", "wait="])[0])
+    home = find_home(options["--home"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the keeper handles Ctrl-C
     # The server raises its own stop signal again when it is done. That must not interrupt what closes after it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logging("info", "json", "gateway")
-    if options.wait is not None and not _wait_for_word(options.wait):
+    if "--wait" in options and not _wait_for_word(int(options["--wait"])):
         return
     try:
         asyncio.run(serve(home))

@@ -45,6 +45,13 @@ class OpenConnections:
     def close(self, connection: OpenConnection) -> None:
         self._open.discard(connection)
 
+    def end_token(self, id: str) -> None:
+        """Cancel what belongs to a token that was just revoked, without waiting for a check."""
+        for connection in self._open:
+            if connection.token is not None and connection.token.id == id and not connection.revoked:
+                connection.revoked = True
+                connection.task.cancel()
+
     def end_revoked(self, sign_ins: SignIns, tokens: ApiTokens) -> bool:
         """Cancel what belongs to a sign-in or token that has ended. Returns whether to check again soon.
 

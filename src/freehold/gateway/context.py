@@ -77,5 +77,5 @@ def make_context(services: Services, publisher: TopicPublisher) -> RouteContext:
         sessions=sessions,
         mcp=mcp,
         manifest_follower=ManifestFollower(services.current, services.computer_access),
-        tour=Tour(services.models, sessions, services.home.workspace),
+        tour=Tour(services.models, sessions),
     )

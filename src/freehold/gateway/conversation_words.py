@@ -8,11 +8,10 @@ from freehold.gateway.principal import principal_of
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-_FAMILIES = frozenset(("turn", "tool", "approval", "session", "ssh", "policy", "channels"))
+_FAMILIES = frozenset(("turn", "tool", "approval", "session", "ssh", "policy", "channels", "routine", "workflow"))
 """Timeline events with words of the owner, of an agent, or commands."""
-_KEPT = frozenset(
-    ("session", "agent", "mode", "kind", "status", "stop_reason", "changes", "usage", "approval", "answer", "digest")
-)
+_CONVERSATION = ("session", "agent", "mode", "kind", "status", "stop_reason", "changes", "usage")
+_KEPT = frozenset((*_CONVERSATION, "approval", "answer", "digest", "routine", "run", "trigger", "workflow", "step"))
 """Their fields that hold no words. Numbers are kept as well."""
 
 _RESTORES = frozenset(("undo", "redo", "restore", "revert"))

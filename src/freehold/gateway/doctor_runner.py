@@ -33,16 +33,17 @@ class DoctorRunner:
         self._home = home
         self._command = command
         self._group: asyncio.TaskGroup | None = None
+        self._has_table = False
         self.current: DoctorRun | None = None
 
     async def run(self) -> None:
         """Until cancelled. An examination that runs then is ended."""
-        await asyncio.to_thread(self._timeline.ensure_schema, "doctor", SCHEMA)
         async with asyncio.TaskGroup() as self._group:
             await asyncio.Event().wait()
 
     def read_last_report(self) -> dict[str, Any] | None:
         """The report of the last examination that was not stopped. Blocking."""
+        self._make_table()
         rows = self._timeline.query("SELECT report FROM doctor_report")
         if not rows:
             return None
@@ -51,6 +52,12 @@ class DoctorRunner:
         if isolation is not None and "uid" in isolation:  # written by Freehold 0.1.0
             isolation["runs_as"] = f"uid {isolation.pop('uid')}"
         return report
+
+    def _make_table(self) -> None:
+        """At its first use: a gateway that starts is asked before it has done all that it does in the background."""
+        if not self._has_table:
+            self._timeline.ensure_schema("doctor", SCHEMA)
+            self._has_table = True
 
     def start(self, *, quick: bool, who: str) -> None:
         """Raises `doctor.conflict` while an examination runs."""
@@ -97,6 +104,7 @@ class DoctorRunner:
     def _store_report(self, report: dict[str, Any]) -> None:
         outcomes = [attempt["outcome"] for attempt in report["attempts"]]
         counts = {outcome: outcomes.count(outcome) for outcome in ("refused", "escaped", "unclear")}
+        self._make_table()
         with self._timeline.transaction() as tx:
             tx.execute("INSERT OR REPLACE INTO doctor_report VALUES (1, ?)", (json.dumps(report),))
             data = {"ok": report["ok"], "quick": report["quick"], "problem": report["problem"], **counts}

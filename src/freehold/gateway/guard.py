@@ -6,7 +6,6 @@ It checks the scope of every route before the application sees the request, so a
 import asyncio
 import hashlib
 import hmac
-import time
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,6 +36,7 @@ from freehold.gateway.rate_limit import RateLimit
 from freehold.gateway.route_scope import ROUTE_KEY
 from freehold.gateway.routing import RouteTable, ScopedRoute
 from freehold.gateway.security_headers import PLAIN, SecurityHeaders
+from freehold.gateway.steady_time import steady_time
 from freehold.identity.sign_ins import COOKIE_OF_0_1, SignIns
 from freehold.identity.tokens import ApiTokens
 from freehold.observe.logs import log_unexpected
@@ -214,7 +214,7 @@ class RequestGuard:
         except FreeholdError as error:
             wait = self._anonymous_limit.wait(rate_limit_key(caller))
             # Another Freehold whose clock is wrong learns the time from here.
-            now = (b"freehold-time", str(int(time.time())).encode())
+            now = (b"freehold-time", str(int(steady_time())).encode())
             return rate_limited(wait) if wait > 0 else ErrorResponse(error, (now,))
         if site.has_pages and method == "GET" and kind == "http" and b"authorization" not in headers:
             principal = self._redeem_ticket(scope, principal)

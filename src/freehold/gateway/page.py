@@ -20,6 +20,7 @@ def render_page(*, title: str, message: str, hint: str, status: int, link: PageL
     from html import escape  # with a large table, and few gateways ever show such a page
 
     button = f'<p><a class="button" href="{escape(link.address)}">{escape(link.text)}</a></p>' if link else ""
+    quiet = f'<p class="quiet">{escape(hint)}.</p>' if hint else ""
     return HTMLResponse(
         f"""<!doctype html>
 <html lang="en">
@@ -37,7 +38,7 @@ def render_page(*, title: str, message: str, hint: str, status: int, link: PageL
 <img src="/icon.svg" alt="" width="56" height="56">
 <h1>{escape(title)}</h1>
 <p>{escape(message)}.</p>
-<p class="quiet">{escape(hint)}.</p>
+{quiet}
 {button}
 </main>
 </body>
@@ -50,7 +51,7 @@ def render_page(*, title: str, message: str, hint: str, status: int, link: PageL
 def render_error_page(refusal: ErrorResponse, scope: Scope, headers: Mapping[bytes, bytes]) -> HTMLResponse | None:
     """A page for a browser that opened a wrong address; None for API clients, which get JSON.
 
-    It shows no more than the error does: without a sign-in every address gives the same page.
+    Without a sign-in every address gives the same page.
     """
     if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
         return None
@@ -62,6 +63,6 @@ def render_error_page(refusal: ErrorResponse, scope: Scope, headers: Mapping[byt
         return None
     hint = "The address may be misspelled, or from another version"
     link = PageLink("Open the control center", "/")
-    page = render_page(title="Freehold", message=refusal.error.message, hint=hint, status=refusal.status, link=link)
+    page = render_page(title="Freehold", message="There is no page here", hint=hint, status=refusal.status, link=link)
     page.raw_headers.extend(refusal.headers)
     return page

@@ -16,15 +16,14 @@ from freehold.computer.contract.conventions import EGRESS_PORT
 from freehold.egress.models.prices import Prices
 from freehold.errors import FreeholdError
 from freehold.gateway.computer_access import ComputerAccess
-from freehold.history.calls import (
-    RESTORE_TIMEOUT,
+from freehold.history.calls import RESTORE_TIMEOUT, FileDiffText, RequestAuthor
+from freehold.history.copy_calls import (
     CheckOutFolder,
     CollectCopy,
     CompareChangeSet,
     DropCopy,
-    FileDiffText,
+    FindFolder,
     MergeChangeSet,
-    RequestAuthor,
 )
 from freehold.keeper.calls import KeeperCaller, StartComputer, StopComputer
 from freehold.slots.orchestrator.contract import RunChange, RunEvent, RunState
@@ -43,6 +42,8 @@ PREFIX = "run-"
 WORKSPACE = "workspace"
 LINK_TIMEOUT = 20.0
 COPY_TIMEOUT = 300.0
+MAX_ROOM_WAIT = 30 * 86_400.0
+"""Seconds for which a run waits for room in a fleet. A computer of this machine starts at once, or the keeper says why not."""
 MAX_SHOWN = 200
 LOOK_AGAIN = 0.25
 BUDGET_INTERVAL = 1.0
@@ -51,7 +52,7 @@ MAX_ASKING = 86_400.0
 MAX_REPORTS, REPORT_DELAY = 720, 5.0
 """How often the end of a run is told when it cannot be stored, and the seconds between."""
 MAX_MOVES = 3
-"""How often a run is begun again elsewhere because the machine of its computer was lost."""
+"""On how many machines a run is begun, one after the other: it goes on elsewhere up to twice."""
 MOVED = (
     "Freehold: {why}. Your computer was started again on another machine. The files in /workspace are as they were last "
     "saved, and what was not saved is gone. Look at them, and go on with your task."
@@ -102,6 +103,9 @@ class SessionRunEngine:
         async with asyncio.TaskGroup() as group:
             self._group = group
             await asyncio.Event().wait()
+
+    async def check_state(self, folder: str, entry: int) -> None:
+        await self._keeper.call(FindFolder(_in_history(folder), entry))
 
     async def open_session(self, wanted: SessionWanted) -> tuple[str, str]:
         if wanted.is_limited:
@@ -210,9 +214,9 @@ class SessionRunEngine:
         self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
     ) -> tuple[RunState, str | None]:
         name = PREFIX + child.id
-        folder = None if child.folder is None else f"{WORKSPACE}/{child.folder}"
+        folder = None if child.folder is None else _in_history(child.folder)
         try:
-            await self._keeper.call(CheckOutFolder(name, folder), timeout=COPY_TIMEOUT)
+            await self._keeper.call(CheckOutFolder(name, folder, child.entry), timeout=COPY_TIMEOUT)
         except FreeholdError as error:
             await report(ChildReport(changes=ChangeCounts()))
             return "failed", error.message
@@ -249,8 +253,9 @@ class SessionRunEngine:
         self, name: str, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
     ) -> tuple[RunState, str | None]:
         """Lets the agent work in a computer whose workspace is the copy."""
-        start = StartComputer(name, limits=dict(LIMITS), image=self._image, copy=name, agents=True, who=child.who)
-        await self._keeper.call(start, timeout=60)
+        await self._start_computer(name, child)
+        if self._ends[child.id][0].is_set():
+            return "ended", self._ends[child.id][1][0]
         handlers = self._access.port_handlers
         if "network" not in child.permissions:
             # Nothing inside can connect to anything then, whoever it says it is.
@@ -273,6 +278,22 @@ class SessionRunEngine:
                 return "failed", error.message
             except TimeoutError:
                 return "failed", "The computer of the run did not answer in time"
+
+    async def _start_computer(self, name: str, child: ChildSpec) -> None:
+        """In a fleet it waits for room. A run that is ended meanwhile waits no longer."""
+        start = StartComputer(name, limits=dict(LIMITS), image=self._image, copy=name, agents=True, who=child.who)
+        async with asyncio.TaskGroup() as group:
+            ending = group.create_task(self._stop_when_ended(name, self._ends[child.id][0]))
+            # An error is kept inside: the group would raise it in a group.
+            found = await asyncio.gather(self._keeper.call(start, timeout=MAX_ROOM_WAIT), return_exceptions=True)
+            ending.cancel()
+        if isinstance(found[0], BaseException) and not self._ends[child.id][0].is_set():
+            raise found[0]
+
+    async def _stop_when_ended(self, name: str, ended: asyncio.Event) -> None:
+        await ended.wait()
+        with suppress(FreeholdError):  # it runs, or has never begun to wait
+            await self._keeper.call(StopComputer(name), timeout=60)
 
     async def _collect(self, id: str) -> ChangeCounts:
         """Nothing when it had no copy yet."""
@@ -334,6 +355,11 @@ class SessionRunEngine:
     async def _find_error(self, session: str) -> str:
         event = await run_blocking(self.sessions.dependencies.store.find_last_event, session, "error")
         return "The agent failed" if event is None else str(event.data.get("message", "The agent failed"))[:500]
+
+
+def _in_history(folder: str) -> str:
+    """A folder of the workspace as history names it."""
+    return f"{WORKSPACE}/{folder}"
 
 
 def describe_change(one: FileDiffText, conflict: bool) -> RunChange:

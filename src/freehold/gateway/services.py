@@ -12,6 +12,7 @@ from freehold.gateway.computer_access import ComputerAccess
 from freehold.gateway.connections import OpenConnections
 from freehold.gateway.direct_messages import DirectMessageBox
 from freehold.gateway.feature_objects import FeatureObjects
+from freehold.gateway.owner_questions import OwnerQuestionBox
 from freehold.home import Home
 from freehold.identity.sign_ins import SignIns, control_center_url
 from freehold.identity.tokens import ApiTokens
@@ -45,6 +46,7 @@ class Services:
     network: "NetworkOverrides | None" = None
     connections: OpenConnections = field(default_factory=OpenConnections)
     direct_messages: DirectMessageBox = field(default_factory=DirectMessageBox)
+    owner_questions: OwnerQuestionBox = field(default_factory=OwnerQuestionBox)
     feature_objects: FeatureObjects = field(default_factory=FeatureObjects)
 
     @property

@@ -232,14 +232,21 @@ async def _ask_for_write(
     session: str,
     credential: HostCredential,
     method: str,
-    path: str,
+    target: str,
 ) -> bool:
-    """A push, a publish or another request that changes something, with a credential of the owner's."""
-    place = f"{credential.authority}{path}"
-    what = "Push to" if path.endswith("/git-receive-pack") else f"Send {method} to"
-    text = f"{what} https://{place}\nwith the credential {credential.name}, which the agent does not see."
+    """A push, a publish or another request that changes something, with a credential of the owner's.
+
+    A lasting answer counts for exactly this target, with its query.
+    """
+    place = f"{credential.authority}{target}"
+    address = place.partition("?")[0]
+    what = "Push to" if address.endswith("/git-receive-pack") else f"Send {method} to"
+    text = (
+        f"{what} https://{place}\nwith the credential {credential.name}, which the agent does not see."
+        "\nThe contents of the request are not shown."
+    )
     subject = f"{credential.name} {method} {place}"
-    reply = await ask(session, make_text_request("credential", f"{what} {place}", text, (subject,)))
+    reply = await ask(session, make_text_request("credential", f"{what} {address}", text, (subject,)))
     return reply is not None and reply.answer != "reject"
 
 

@@ -120,6 +120,21 @@ class AsyncCode:
         body = _describe(code, call, arguments, timeout, inputs, outputs)
         return await self._connection.post(f"{_address(identity)}/execute", CodeRun, body)
 
+    async def execute_file_in(
+        self,
+        identity: str,
+        path: str,
+        *,
+        call: str | None = None,
+        arguments: tuple[str, ...] = (),
+        timeout: float | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+        outputs: tuple[str, ...] = (),
+    ) -> CodeRun:
+        """Run a file of the computer with the variables of a context. Relative paths are below the workspace."""
+        body = _describe("", call, arguments, timeout, inputs, outputs) | {"file": path}
+        return await self._connection.post(f"{_address(identity)}/execute", CodeRun, body)
+
     async def evaluate_in(self, identity: str, code: str | bytes, **options: Any) -> Any:
         """As `evaluate`, with the variables of a context. Options as for `execute_in`."""
         return read_value(await self.execute_in(identity, code, **options))

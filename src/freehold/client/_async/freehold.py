@@ -6,6 +6,7 @@ from typing import Self
 from freehold.client._async.agents import AsyncAgents
 from freehold.client._async.backup import AsyncBackup
 from freehold.client._async.beads import AsyncBeads
+from freehold.client._async.budgets import AsyncBudgets
 from freehold.client._async.channels import AsyncChannels
 from freehold.client._async.code import AsyncCode
 from freehold.client._async.connection import AsyncConnection
@@ -14,23 +15,30 @@ from freehold.client._async.egress import AsyncEgress
 from freehold.client._async.events import AsyncEvents
 from freehold.client._async.files import AsyncFiles
 from freehold.client._async.fleet import AsyncFleet
+from freehold.client._async.git import AsyncGit
 from freehold.client._async.history import AsyncHistory
 from freehold.client._async.host_credentials import AsyncCredentials
+from freehold.client._async.kill_switch import AsyncKillSwitch
 from freehold.client._async.mcp import AsyncMcp
 from freehold.client._async.memory import AsyncMemory
 from freehold.client._async.mesh import AsyncMesh
 from freehold.client._async.models import AsyncModels
 from freehold.client._async.pods import AsyncPods
 from freehold.client._async.preview import AsyncPreview
+from freehold.client._async.programs import AsyncPrograms
 from freehold.client._async.routines import AsyncRoutines
 from freehold.client._async.runs import AsyncRuns
+from freehold.client._async.secrets import AsyncSecrets
 from freehold.client._async.sessions import AsyncSessions
 from freehold.client._async.skills import AsyncSkills
 from freehold.client._async.ssh import AsyncSsh
 from freehold.client._async.timeline import AsyncTimeline
+from freehold.client._async.usage import AsyncUsage
 from freehold.client._async.workflows import AsyncWorkflows
 from freehold.client.address import read_address
-from freehold.client.models import Ended, HealthInfo, Me, Meta
+from freehold.client.home_models import HealthInfo, Me, Meta
+from freehold.client.models import Ended
+from freehold.client.slot_models import SlotInfo
 from freehold.client.stored_tokens import find_stored_token
 from freehold.errors import FreeholdError
 
@@ -75,6 +83,12 @@ class AsyncFreehold:
         self.mesh = AsyncMesh(self._connection)
         self.routines = AsyncRoutines(self._connection)
         self.workflows = AsyncWorkflows(self._connection)
+        self.budgets = AsyncBudgets(self._connection)
+        self.git = AsyncGit(self._connection)
+        self.kill_switch = AsyncKillSwitch(self._connection)
+        self.programs = AsyncPrograms(self._connection)
+        self.secrets = AsyncSecrets(self._connection)
+        self.usage = AsyncUsage(self._connection)
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,3 +116,7 @@ class AsyncFreehold:
     async def health(self) -> HealthInfo:
         """The current health of each component."""
         return await self._connection.get("/health", HealthInfo)
+
+    async def slots(self) -> tuple[SlotInfo, ...]:
+        """Every slot with its mode and state."""
+        return await self._connection.get("/v1/slots", tuple[SlotInfo, ...])

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Sequence
+from typing import Literal
 
 from freehold.client._async.connection import AsyncConnection
 from freehold.client.session_models import (
@@ -9,6 +10,7 @@ from freehold.client.session_models import (
     AgentOffer,
     Approval,
     ApprovalAnswer,
+    RewindInfo,
     SessionEvents,
     SessionInfo,
     SessionPage,
@@ -91,6 +93,22 @@ class AsyncSession:
         """Set a mode, model or other option of the agent."""
         return await self._connection.post(f"{self._path}/options", SessionInfo, {"id": name, "value": value})
 
+    async def fork(self) -> "AsyncSession":
+        """A second session with the same transcript."""
+        return AsyncSession(self._connection, await self._connection.post(f"{self._path}/fork", SessionInfo, {}))
+
+    async def rewind(
+        self,
+        turn: int,
+        what: Literal["files", "chat", "both"] = "both",
+        *,
+        dry_run: bool = False,
+        restore_id: str | None = None,
+    ) -> RewindInfo:
+        """Rewind to before a turn. `files` and `both` also need the scope `history`. `restore_id` as for `home.history.undo`."""
+        body = {"turn": turn, "what": what, "dry_run": dry_run, "restore_id": restore_id}
+        return await self._connection.post(f"{self._path}/rewind", RewindInfo, body)
+
     async def choose_model(self, model: str) -> SessionInfo:
         """Use another model from the next prompt on: a provider, `provider/model`, or "" for the default."""
         return await self._connection.patch(self._path, SessionInfo, {"model": model})
@@ -120,9 +138,14 @@ class AsyncSessions:
         info = await self._connection.get(f"/v1/sessions/{quote_segment(session)}", SessionInfo)
         return AsyncSession(self._connection, info)
 
-    async def list(self, query: str = "", *, archived: bool = False, cursor: str = "") -> SessionPage:
-        """Sessions with `query` in their title or messages, the most recently changed first."""
-        params = {"query": query, "archived": archived, "cursor": cursor}
+    async def list(
+        self, query: str = "", *, archived: bool = False, unused: bool = False, cursor: str = ""
+    ) -> SessionPage:
+        """Sessions with `query` in their title or messages, the most recently changed first.
+
+        With `unused` also those that have neither a prompt nor a name.
+        """
+        params = {"query": query, "archived": archived, "unused": unused, "cursor": cursor}
         return await self._connection.get("/v1/sessions", SessionPage, params)
 
     async def approvals(self) -> tuple[Approval, ...]:
@@ -132,3 +155,7 @@ class AsyncSessions:
     async def delete(self, session: str) -> None:
         """End the agent and delete the session."""
         await self._connection.delete(f"/v1/sessions/{quote_segment(session)}", dict)
+
+    async def discard(self, session: str) -> None:
+        """Delete a session that has neither a prompt nor a name. Raises `session.conflict` for another one."""
+        await self._connection.post(f"/v1/sessions/{quote_segment(session)}/discard", dict, {})

@@ -7,6 +7,7 @@ from typing import Self
 from freehold.client._sync.agents import SyncAgents
 from freehold.client._sync.backup import SyncBackup
 from freehold.client._sync.beads import SyncBeads
+from freehold.client._sync.budgets import SyncBudgets
 from freehold.client._sync.channels import SyncChannels
 from freehold.client._sync.code import SyncCode
 from freehold.client._sync.connection import SyncConnection
@@ -15,23 +16,30 @@ from freehold.client._sync.egress import SyncEgress
 from freehold.client._sync.events import SyncEvents
 from freehold.client._sync.files import SyncFiles
 from freehold.client._sync.fleet import SyncFleet
+from freehold.client._sync.git import SyncGit
 from freehold.client._sync.history import SyncHistory
 from freehold.client._sync.host_credentials import SyncCredentials
+from freehold.client._sync.kill_switch import SyncKillSwitch
 from freehold.client._sync.mcp import SyncMcp
 from freehold.client._sync.memory import SyncMemory
 from freehold.client._sync.mesh import SyncMesh
 from freehold.client._sync.models import SyncModels
 from freehold.client._sync.pods import SyncPods
 from freehold.client._sync.preview import SyncPreview
+from freehold.client._sync.programs import SyncPrograms
 from freehold.client._sync.routines import SyncRoutines
 from freehold.client._sync.runs import SyncRuns
+from freehold.client._sync.secrets import SyncSecrets
 from freehold.client._sync.sessions import SyncSessions
 from freehold.client._sync.skills import SyncSkills
 from freehold.client._sync.ssh import SyncSsh
 from freehold.client._sync.timeline import SyncTimeline
+from freehold.client._sync.usage import SyncUsage
 from freehold.client._sync.workflows import SyncWorkflows
 from freehold.client.address import read_address
-from freehold.client.models import Ended, HealthInfo, Me, Meta
+from freehold.client.home_models import HealthInfo, Me, Meta
+from freehold.client.models import Ended
+from freehold.client.slot_models import SlotInfo
 from freehold.client.stored_tokens import find_stored_token
 from freehold.errors import FreeholdError
 
@@ -76,6 +84,12 @@ class SyncFreehold:
         self.mesh = SyncMesh(self._connection)
         self.routines = SyncRoutines(self._connection)
         self.workflows = SyncWorkflows(self._connection)
+        self.budgets = SyncBudgets(self._connection)
+        self.git = SyncGit(self._connection)
+        self.kill_switch = SyncKillSwitch(self._connection)
+        self.programs = SyncPrograms(self._connection)
+        self.secrets = SyncSecrets(self._connection)
+        self.usage = SyncUsage(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -103,3 +117,7 @@ class SyncFreehold:
     def health(self) -> HealthInfo:
         """The current health of each component."""
         return self._connection.get("/health", HealthInfo)
+
+    def slots(self) -> tuple[SlotInfo, ...]:
+        """Every slot with its mode and state."""
+        return self._connection.get("/v1/slots", tuple[SlotInfo, ...])

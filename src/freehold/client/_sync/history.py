@@ -88,10 +88,16 @@ class SyncHistory:
         return self._change("restore", {"entry": entry, "paths": list(paths)}, restore_id)
 
     def revert(
-        self, entry: int, choose: Mapping[str, Side] | None = None, *, restore_id: str | None = None
+        self,
+        entry: int,
+        choose: Mapping[str, Side] | None = None,
+        *,
+        since: int | None = None,
+        restore_id: str | None = None,
     ) -> HistoryOutcome:
-        """Take back only the changes of one entry, and keep later changes."""
-        return self._change("revert", {"entry": entry, "choose": dict(choose or {})}, restore_id)
+        """Take back only the changes of one entry, or all after `since` up to it, and keep later changes."""
+        body = {"entry": entry, "since": since, "choose": dict(choose or {})}
+        return self._change("revert", body, restore_id)
 
     def restores(self) -> tuple[RestoreState, ...]:
         """How far each undo, redo, restore, revert and rewind is that runs or waits, the oldest first."""

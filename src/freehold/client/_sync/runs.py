@@ -12,7 +12,7 @@ RUNS = "/v1/slots/orchestrator/runs"
 
 
 class SyncRuns:
-    """The token needs the scope `orchestrator`, and `prompt` to begin a run.
+    """The token needs the scope `orchestrator`, `prompt` to begin a run, and `history` to begin it from an older state.
 
     It ends runs that it began, and takes their changes; with the scope `admin` also those of others.
     """
@@ -28,17 +28,20 @@ class SyncRuns:
         model: str | None = None,
         title: str | None = None,
         folder: str | None = None,
+        entry: int | None = None,
         budget: float | None = None,
         permissions: Sequence[str] | None = None,
         key: str | None = None,
     ) -> RunInfo:
         """Let an agent work on a prompt, in a throw-away computer with a copy of a folder of the workspace.
 
-        `permissions`: some of ask, network, pods, memory, beads, events, history, runs. None: all of them.
+        The folder is copied as it was right after an `entry` of history, or as it is now. `permissions`: some of ask,
+        network, pods, memory, beads, events, history, runs. None: all of them.
         """
-        given = {"prompt": prompt, "agent": agent, "model": model, "title": title, "folder": folder, "budget": budget}
+        given = {"prompt": prompt, "agent": agent, "model": model, "title": title, "folder": folder, "entry": entry}
         may = None if permissions is None else list(permissions)
-        body = {name: value for name, value in {**given, "permissions": may, "key": key}.items() if value is not None}
+        more = {"budget": budget, "permissions": may, "key": key}
+        body = {name: value for name, value in {**given, **more}.items() if value is not None}
         return self._connection.post(RUNS, RunInfo, body)
 
     def list(

@@ -3,6 +3,7 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from freehold.client._sync.connection import SyncConnection
 from freehold.client.session_models import (
@@ -10,6 +11,7 @@ from freehold.client.session_models import (
     AgentOffer,
     Approval,
     ApprovalAnswer,
+    RewindInfo,
     SessionEvents,
     SessionInfo,
     SessionPage,
@@ -91,6 +93,22 @@ class SyncSession:
         """Set a mode, model or other option of the agent."""
         return self._connection.post(f"{self._path}/options", SessionInfo, {"id": name, "value": value})
 
+    def fork(self) -> "SyncSession":
+        """A second session with the same transcript."""
+        return SyncSession(self._connection, self._connection.post(f"{self._path}/fork", SessionInfo, {}))
+
+    def rewind(
+        self,
+        turn: int,
+        what: Literal["files", "chat", "both"] = "both",
+        *,
+        dry_run: bool = False,
+        restore_id: str | None = None,
+    ) -> RewindInfo:
+        """Rewind to before a turn. `files` and `both` also need the scope `history`. `restore_id` as for `home.history.undo`."""
+        body = {"turn": turn, "what": what, "dry_run": dry_run, "restore_id": restore_id}
+        return self._connection.post(f"{self._path}/rewind", RewindInfo, body)
+
     def choose_model(self, model: str) -> SessionInfo:
         """Use another model from the next prompt on: a provider, `provider/model`, or "" for the default."""
         return self._connection.patch(self._path, SessionInfo, {"model": model})
@@ -120,9 +138,12 @@ class SyncSessions:
         info = self._connection.get(f"/v1/sessions/{quote_segment(session)}", SessionInfo)
         return SyncSession(self._connection, info)
 
-    def list(self, query: str = "", *, archived: bool = False, cursor: str = "") -> SessionPage:
-        """Sessions with `query` in their title or messages, the most recently changed first."""
-        params = {"query": query, "archived": archived, "cursor": cursor}
+    def list(self, query: str = "", *, archived: bool = False, unused: bool = False, cursor: str = "") -> SessionPage:
+        """Sessions with `query` in their title or messages, the most recently changed first.
+
+        With `unused` also those that have neither a prompt nor a name.
+        """
+        params = {"query": query, "archived": archived, "unused": unused, "cursor": cursor}
         return self._connection.get("/v1/sessions", SessionPage, params)
 
     def approvals(self) -> tuple[Approval, ...]:
@@ -132,3 +153,7 @@ class SyncSessions:
     def delete(self, session: str) -> None:
         """End the agent and delete the session."""
         self._connection.delete(f"/v1/sessions/{quote_segment(session)}", dict)
+
+    def discard(self, session: str) -> None:
+        """Delete a session that has neither a prompt nor a name. Raises `session.conflict` for another one."""
+        self._connection.post(f"/v1/sessions/{quote_segment(session)}/discard", dict, {})

@@ -90,8 +90,10 @@ class AgentTrialBody(BaseModel):
 
 
 def version_of(package: str) -> str:
-    """`npm:@scope/name@1.2.3` → `1.2.3`. The built-in agent has the version of Freehold; without a version it is `latest`."""
+    """`npm:@scope/name@1.2.3` → `1.2.3`; of an archive, the begin of its hash. The built-in agent has the version of Freehold; without a version it is `latest`."""
     package = package.partition(" ")[0]  # the first of several
+    if package.startswith("archive:"):
+        return package.rpartition("#sha256=")[2][:12]  # its address may have none
     found = re.search(r"[^:/](?:@|==)([^@=/]+)$", package)
     if found is not None:
         return found[1]

@@ -167,7 +167,8 @@ class ApprovalRoutes:
 
         `always` needs the scope `admin`, and a note that is a shell command (`!…`) the scope `terminal`. A yes to a host
         tool needs the scope of what it does, which `details` names: `history` to undo changes, `admin` to open the network
-        or a folder of personal documents, `files` to merge the changes of a run.
+        or a folder of personal documents, `files` to merge the changes of a run, `orchestrator history` (both) to begin
+        runs from an older state.
         """
         principal = principal_of(request.scope)
         if body.answer == "always":
@@ -180,7 +181,8 @@ class ApprovalRoutes:
             if asked.data["kind"] == "host":
                 # One that an earlier version stored names no scope: it opens the network, or undoes changes.
                 older: Scope = "admin" if asked.data["subjects"] else "history"
-                principal.require(asked.data["details"].get("scope", older))
+                for scope in asked.data["details"].get("scope", older).split():
+                    principal.require(scope)
         answered = await self._sessions.answer(
             approval, body.answer, who=principal.who, note=body.note, digest=body.digest
         )

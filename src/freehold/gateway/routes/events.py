@@ -228,18 +228,18 @@ class EventRoutes:
         self, request: Request, after: UrlNatural = 0, limit: EventLimit = 100
     ) -> DeadLetterPageBody:
         """Events that the sink did not take, in order."""
-        page = await self._slot.call(ListDeadLetters(after, limit), _caller(request))
+        page = await self._slot.call(ListDeadLetters(after, limit), _owner(request))
         return DeadLetterPageBody(letters=[_letter(one) for one in page.letters], cursor=page.cursor)
 
     @post("/v1/slots/events/dead/resend", scope="events")
     async def resend_dead_letters(self, body: ChosenLettersBody, request: Request) -> DeadLetterChangeBody:
         wanted = ResendDeadLetters(tuple(body.sequences), body.key)
-        return DeadLetterChangeBody(count=(await self._slot.call(wanted, _caller(request))).count)
+        return DeadLetterChangeBody(count=(await self._slot.call(wanted, _owner(request))).count)
 
     @post("/v1/slots/events/dead/drop", scope="events")
     async def drop_dead_letters(self, body: ChosenLettersBody, request: Request) -> DeadLetterChangeBody:
         wanted = DropDeadLetters(tuple(body.sequences), body.key)
-        return DeadLetterChangeBody(count=(await self._slot.call(wanted, _caller(request))).count)
+        return DeadLetterChangeBody(count=(await self._slot.call(wanted, _owner(request))).count)
 
     @get("/v1/slots/events/export", scope="events")
     async def export_events(
@@ -249,13 +249,13 @@ class EventRoutes:
         cursor: Annotated[str | None, Query(max_length=16)] = None,
     ) -> EventRecordsBody:
         """The whole log, as CloudEvents in JSON."""
-        found = await self._slot.call(ExportEvents(limit, cursor), _caller(request))
+        found = await self._slot.call(ExportEvents(limit, cursor), _owner(request))
         return EventRecordsBody(records=[dict(one) for one in found.records], cursor=found.cursor)
 
     @post("/v1/slots/events/import", scope="events", max_body=MAX_IMPORT)
     async def import_events(self, body: ImportEventsBody, request: Request) -> EventImportBody:
         """Add events of another log. They are not sent to the sink."""
-        done = await self._slot.call(ImportEvents(tuple(body.records), body.key), _caller(request))
+        done = await self._slot.call(ImportEvents(tuple(body.records), body.key), _owner(request))
         return EventImportBody(created=done.created, kept=done.kept)
 
 
@@ -279,3 +279,15 @@ def _moment(seconds: float) -> datetime:
 
 def _caller(request: Request) -> SlotCaller:
     return SlotCaller(principal_of(request.scope).who)
+
+
+def _owner(request: Request) -> SlotCaller:
+    """As `_caller`, for what looks after the log: the owner and programs of the owner. Raises `events.denied`."""
+    if principal_of(request.scope).signature is not None:
+        raise SlotError(
+            "events",
+            "denied",
+            "A neighbour may read and publish events, and nothing else",
+            hint="Ask the owner of this Freehold for a token with the scope events",
+        )
+    return _caller(request)

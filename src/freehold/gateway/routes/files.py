@@ -65,7 +65,10 @@ class WrittenFileBody(BaseModel):
 
 
 class TextHitBody(BaseModel):
-    """A line that matched. Lines and columns count from 1."""
+    """A line that matched. Lines and columns count from 1.
+
+    `text` is the begin of the line. When the match is far from it, it is the part around the match, after an ellipsis.
+    """
 
     path: str
     line: int

@@ -287,8 +287,9 @@ class HistoryRoutes:
         new: Annotated[str, Query(max_length=15, pattern="^([0-9]{1,15}|now)$")] = "now",
         path: Annotated[str | None, Query(max_length=MAX_PATH_TEXT)] = None,
         limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 200,
+        skip: Annotated[int, Query(ge=0, le=100_000_000), DIGITS] = 0,
     ) -> HistoryComparisonBody:
-        """The difference between two states.
+        """The difference between two states. For the next page, `skip` as many files as you have, with both as entries.
 
         `old` is an entry, `good` (the last known good) or `before` (the entry before `new`). `new` is an entry or `now`,
         which records a snapshot first.
@@ -296,7 +297,7 @@ class HistoryRoutes:
         now = calls.TakeSnapshot(why="found before a comparison")
         to = int(new) if new != "now" else (await self._ask(now)).entry
         start = int(old) if old not in ("good", "before") else None
-        found = await self._ask_for(request, calls.CompareEntries(to, start, old == "good", path, limit))
+        found = await self._ask_for(request, calls.CompareEntries(to, start, old == "good", path, limit, skip))
         return HistoryComparisonBody.model_validate(found)
 
     @get("/v1/history/restores", scope="read")
@@ -332,10 +333,13 @@ class HistoryRoutes:
 
     @get("/v1/history/{entry}/file", scope="files")
     async def history_file(
-        self, entry: UrlPositive, path: Annotated[str, Query(max_length=MAX_PATH_TEXT)]
+        self,
+        entry: UrlPositive,
+        path: Annotated[str, Query(max_length=MAX_PATH_TEXT)],
+        offset: Annotated[int, Query(ge=0, le=1 << 50), DIGITS] = 0,
     ) -> ShownFileBody:
-        """A file as it was in an entry."""
-        return ShownFileBody.model_validate(encode(await self._ask(calls.ShowFile(entry, path))))
+        """A file as it was in an entry, from the byte `offset` on."""
+        return ShownFileBody.model_validate(encode(await self._ask(calls.ShowFile(entry, path, offset))))
 
     @post("/v1/history/plan", scope="read")
     async def plan_history(self, body: PlanHistoryBody) -> HistoryPlanBody:

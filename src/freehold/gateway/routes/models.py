@@ -59,6 +59,7 @@ class OfferedModelBody(BaseModel):
 class ModelTrialBody(BaseModel):
     """The result of asking a provider for its list of models with its key, which is free.
 
+    `suggested` is the model for an owner who chooses none; null when there is none for text.
     `said` is what the provider itself said about a failure; empty when it said nothing.
     """
 
@@ -70,6 +71,7 @@ class ModelTrialBody(BaseModel):
     said: str
     models: list[str]
     offered: list[OfferedModelBody]
+    suggested: str | None
 
 
 class ModelsStateBody(BaseModel):
@@ -317,6 +319,7 @@ def trial_row(name: str, found: ProviderCheck) -> ModelTrialBody:
         said=found.said,
         models=list(found.models),
         offered=[OfferedModelBody.model_validate(asdict(each)) for each in found.offered],
+        suggested=found.suggested,
     )
 
 

@@ -51,6 +51,10 @@ class AgentOfferBody(BaseModel):
         description="Commands that may follow a slash at the beginning of a prompt."
     )
     own: bool
+    chosen_model: str | None = Field(
+        description="The name of the model that was chosen among the agent's own. The agent uses it, whatever model the "
+        "session has."
+    )
 
 
 class OfferRoutes:

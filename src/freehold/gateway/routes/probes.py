@@ -39,14 +39,24 @@ class ReadinessBody(BaseModel):
     missing: list[MissingRequirementBody] = []
 
 
+class PartHealthBody(BaseModel):
+    """One of the things of which a component has several, as a relay of the mesh."""
+
+    name: str
+    state: Literal["ok", "degraded", "failed", "off", "starting"]
+    seen: str | None = Field(description="When it was last connected, or well in another way.")
+    error: str | None
+
+
 class ComponentHealthBody(BaseModel):
-    """The last state of one component. Errors are shown only to the owner."""
+    """The last state of one component. Errors and parts are shown only to the owner."""
 
     name: str
     state: Literal["ok", "degraded", "failed", "off", "starting"]
     since: str
     last_error: str | None
     required: bool
+    parts: list[PartHealthBody] = []
 
 
 class HealthReportBody(BaseModel):
@@ -138,7 +148,7 @@ class ProbeRoutes:
         states = await self._probe(principal)
         rows = [ComponentHealthBody.model_validate(state.as_json()) for state in states]
         if not principal.has_scope("read"):
-            rows = [row.model_copy(update={"last_error": None}) for row in rows]
+            rows = [row.model_copy(update={"last_error": None, "parts": []}) for row in rows]
         is_ready = find_seal(self._services.home) is not None and not self._publisher.health.not_ready
         return HealthReportBody(ready=is_ready, components=rows)
 

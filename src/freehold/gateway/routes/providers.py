@@ -128,7 +128,7 @@ class ProviderRoutes:
 
     @delete("/v1/models/{name}", scope="admin")
     async def disconnect_model(self, name: UrlName, request: Request) -> ModelChangedBody:
-        """Disconnect a provider. Its key is removed from the vault when no other provider uses it."""
+        """Disconnect a provider. Its key is removed from the vault when nothing else in the manifest uses it."""
         services = self._services
 
         def change() -> Path:

@@ -7,7 +7,7 @@ from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from freehold.gateway.context import RouteContext
-from freehold.gateway.inputs import DIGITS, RequestBody, UrlFlag, UrlId, UrlNatural
+from freehold.gateway.inputs import DIGITS, Positive, RequestBody, UrlFlag, UrlId, UrlNatural
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
 from freehold.slots import SlotCaller
@@ -40,7 +40,8 @@ RunKey = Annotated[str | None, Field(min_length=1, max_length=MAX_KEY)]
 class RunBody(BaseModel):
     """One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it.
 
-    `lost`: it has ended because the process that ran it died.
+    `lost`: it has ended because the process that ran it died. `entry` is the entry of history whose state it began with;
+    null: as the folder was when it began.
     """
 
     id: str
@@ -64,6 +65,7 @@ class RunBody(BaseModel):
     permissions: list[RunPermission]
     began_by: str
     lost: bool
+    entry: int | None
 
 
 class RunPageBody(BaseModel):
@@ -134,6 +136,10 @@ class SpawnRunBody(RequestBody):
         description="What it may do besides working in its computer. Default: everything. Without ask, what it asks is "
         "answered with no.",
     )
+    entry: Positive | None = Field(
+        default=None,
+        description="The folder as it was right after this entry of history. Default: as it is now. Needs the scope history.",
+    )
     key: RunKey = None
 
 
@@ -165,12 +171,19 @@ class RunRoutes:
 
     @post(RUNS, status_code=201, scope="orchestrator")
     async def spawn_run(self, body: SpawnRunBody, request: Request) -> RunBody:
-        """Begin a run. Needs the scope prompt as well."""
-        principal_of(request.scope).require("prompt")
+        """Begin a run. Needs the scope prompt as well, and history to begin it from an older state.
+
+        An older state can hold what was deleted since. An entry that is not kept, or has no such folder, begins nothing.
+        """
+        principal = principal_of(request.scope)
+        principal.require("prompt")
+        if body.entry is not None:
+            principal.require("history")
         wanted = SpawnRun(
             *(body.prompt, body.agent, body.model, body.title, body.folder, body.budget),
             None if body.permissions is None else tuple(body.permissions),
             body.key,
+            body.entry,
         )
         return run_body(await self._slot.call(wanted, _caller(request)))
 

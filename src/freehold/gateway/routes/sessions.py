@@ -15,6 +15,7 @@ from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.export import export_json, export_markdown, gather_pieces
 from freehold.agents.sessions.owner_command import runs_command
 from freehold.agents.sessions.rows import SessionEventRow, SessionRow
+from freehold.agents.sessions.turn_store import OWN_KEYS
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.conversation_words import may_read_words
@@ -188,7 +189,8 @@ class SendPromptBody(RequestBody):
     key: str = Field(
         min_length=1,
         max_length=200,
-        description="Chosen by the client. A second prompt with the same key makes no second turn.",
+        description="Chosen by the client. A second prompt with the same key makes no second turn. It does not begin "
+        "with `approval:`, `channel:`, `routine:` or `workflow:`.",
     )
     when: Literal["now", "queue", "steer"] = Field(
         default="now", description="While a turn runs: `steer` stops it, the others wait for its end."
@@ -207,6 +209,12 @@ class SendPromptBody(RequestBody):
 
     @model_validator(mode="after")
     def _has_content(self) -> Self:
+        if self.key.startswith(OWN_KEYS):
+            raise FreeholdError(
+                "request.invalid",
+                "The request is not valid: key: it begins as those of Freehold do",
+                hint="Use a new UUID as the key of each prompt",
+            )
         if not self.text and not self.images:
             raise FreeholdError("request.invalid", "The request is not valid: text: a message needs a text or an image")
         return self
@@ -245,13 +253,19 @@ class SessionRoutes:
         request: Request,
         query: Annotated[str, Query(max_length=200)] = "",
         archived: UrlFlag = False,
+        unused: UrlFlag = True,
         cursor: Annotated[str, Query(max_length=100)] = "",
         limit: Annotated[int, Query(ge=1, le=200), DIGITS] = 50,
     ) -> SessionPageBody:
-        """Sessions with `query` in their title or messages. A query needs the scope `prompt`."""
+        """Sessions with `query` in their title or messages. A query needs the scope `prompt`.
+
+        With `unused=false` those that have neither a prompt nor a name are left out.
+        """
         if query:
             principal_of(request.scope).require("prompt")
-        rows = await self._sessions.search(query=query, archived=archived, cursor=cursor, limit=limit + 1)
+        rows = await self._sessions.search(
+            query=query, archived=archived, unused=unused, cursor=cursor, limit=limit + 1
+        )
         more = rows[limit - 1] if len(rows) > limit else None
         return SessionPageBody(
             sessions=[_show(row, request) for row in rows[:limit]],
@@ -288,6 +302,12 @@ class SessionRoutes:
     async def delete_session(self, session: UrlId, request: Request) -> SessionDeletedBody:
         """Delete a session and its transcript. Its agent ends."""
         await self._sessions.delete(session, who=principal_of(request.scope).who)
+        return SessionDeletedBody(id=session)
+
+    @post("/v1/sessions/{session}/discard", scope="prompt")
+    async def discard_session(self, session: UrlId, request: Request) -> SessionDeletedBody:
+        """Delete a session that has neither a prompt nor a name. Another one is refused with `session.conflict`."""
+        await self._sessions.delete(session, unused=True, who=principal_of(request.scope).who)
         return SessionDeletedBody(id=session)
 
     @get("/v1/sessions/{session}/events", response_model=SessionEventsBody, scope="prompt")
