@@ -1,6 +1,7 @@
 """`freehold chat` in a real terminal, with a whole Freehold behind it and a scripted model."""
 
 import asyncio
+import codecs
 import json
 import os
 import pty
@@ -12,38 +13,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from tests.cli.test_completion import complete
 from tests.support.freehold import ROOT
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 from freehold.cli._chat_commands import find_file_names
 from freehold.client import Freehold
 from freehold.client.stored_tokens import store_token
+from freehold.errors import FreeholdError
 from freehold.identity.tokens import ApiTokens
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 REPLY_TIMEOUT = 60.0
 ACTOR = '[agents.actor]\ncommand = "python3 /workspace/actor.py resume"\nmode = "ask"\n'
-FREEHOLD = FreeholdOptions(agents=("builtin",), manifest=ACTOR)
+CHOOSER = '[agents.chooser]\ncommand = "python3 /workspace/actor.py models"\nmode = "ask"\n'
+FREEHOLD = FreeholdOptions(agents=("builtin",), manifest=ACTOR + CHOOSER)
 NASTY = "\x1b[2J\x1b]52;c;aGk=\x07\x1b]8;;http://evil\x1b\\\x9b1;1H\x90q\x9c\u202egnp\u2066\r\x08\x00\u200bend"
 
 
 @pytest.fixture(autouse=True)
 def actor(freehold: RunningFreehold) -> None:
-    """Adds the program that ACTOR names."""
+    """Adds the program that ACTOR and CHOOSER name."""
     freehold.file("actor.py").write_bytes((ROOT / "tests/agents/actor.py").read_bytes())
 
 
 class Terminal:
     """A program in its own terminal, with everything that it has written."""
 
-    def __init__(self, freehold: RunningFreehold, *words: str) -> None:
+    def __init__(self, freehold: RunningFreehold, *words: str, verb: str) -> None:
         self._master, slave = pty.openpty()
         # With a controlling terminal, so that Ctrl-C works as for an owner.
-        argv = ["setsid", "--ctty", sys.executable, "-m", "freehold.cli.main", "chat", *words]
+        argv = ["setsid", "--ctty", sys.executable, "-m", "freehold.cli.main", verb, *words]
         self.program = subprocess.Popen(argv, env=freehold.harness.environment, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         self.screen = ""
         self._at = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end in the middle of a character
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -53,10 +58,9 @@ class Terminal:
         async with asyncio.timeout(REPLY_TIMEOUT):
             while (found := self.screen.find(words, self._at)) < 0:
                 try:
-                    data = await asyncio.to_thread(os.read, self._master, 65536)
+                    await self._read()
                 except OSError:
                     raise AssertionError(f"It ended before {words!r}:\n{self.screen}") from None
-                self.screen += data.decode()
         seen, self._at = self.screen[self._at : found + len(words)], found + len(words)
         return seen
 
@@ -65,9 +69,13 @@ class Terminal:
         async with asyncio.timeout(REPLY_TIMEOUT):
             while True:
                 try:
-                    self.screen += (await asyncio.to_thread(os.read, self._master, 65536)).decode()
+                    await self._read()
                 except OSError:
                     return
+
+    async def _read(self) -> None:
+        """More of the output. Raises `OSError` at its end."""
+        self.screen += self._decoder.decode(await asyncio.to_thread(os.read, self._master, 65536))
 
     def close(self) -> int:
         try:
@@ -78,8 +86,8 @@ class Terminal:
 
 
 @contextmanager
-def chat(freehold: RunningFreehold, *words: str) -> Iterator[Terminal]:
-    terminal = Terminal(freehold, *words)
+def chat(freehold: RunningFreehold, *words: str, verb: str = "chat") -> Iterator[Terminal]:
+    terminal = Terminal(freehold, *words, verb=verb)
     try:
         yield terminal
     except BaseException:
@@ -311,8 +319,8 @@ async def test_commands_of_the_chat_do_not_reach_the_agent(freehold: RunningFree
         assert "There is no command /udno. To list the commands: /help" in await terminal.until("> ")
         terminal.type("/agent\n")
         assert "* builtin" in await terminal.until("> ")
+        assert (await freehold.call("GET", f"/v1/sessions/{name[1]}/events"))["events"] == []
         terminal.type("\x04")
-    assert (await freehold.call("GET", f"/v1/sessions/{name[1]}/events"))["events"] == []
 
 
 async def test_the_last_change_is_shown_and_undone_in_the_chat(freehold: RunningFreehold) -> None:
@@ -340,6 +348,101 @@ async def test_the_last_change_is_shown_and_undone_in_the_chat(freehold: Running
         terminal.type("/quit\n")
 
 
+async def test_the_model_of_the_chat_is_shown_and_changed(freehold: RunningFreehold) -> None:
+    """The next prompt goes to that model."""
+    with chat(freehold) as terminal:
+        await terminal.until("> ")
+        terminal.type("/model\n")
+        assert "* anthropic  claude-sonnet-4-5\r\n  local  scripted\r\n" in await terminal.until("> ")
+        terminal.type("/model local/second\n")
+        assert "The model is now local/second." in await terminal.until("> ")
+        terminal.type("SAY with the second\n")
+        await terminal.until("with the second")
+        await terminal.until("> ")
+        terminal.type("/model\n")
+        assert "* local  scripted\r\n" in await terminal.until("> ")
+        terminal.type("/quit\n")
+    assert [each for each in freehold.model.requests if each.method == "POST"][-1].json["model"] == "second"
+    assert (await freehold.call("GET", "/v1/sessions"))["sessions"][0]["model"] == "local/second"
+
+
+async def test_the_model_that_was_chosen_is_named_whether_a_provider_or_the_agent_has_it(
+    freehold: RunningFreehold,
+) -> None:
+    with chat(freehold, "-a", "chooser") as terminal:
+        await terminal.until("> ")
+        for model in ("local/second", "opus", "local/second", "local"):
+            terminal.type(f"/model {model}\n")
+            assert f"The model is now {model}." in await terminal.until("> ")
+        terminal.type("/model opus\n")
+        await terminal.until("> ")
+        terminal.type("/model\n")
+        assert "  sonnet  Sonnet\r\n* opus  Opus\r\n" in await terminal.until("> ")
+        terminal.type("/quit\n")
+
+
+async def test_tab_offers_entries_sessions_and_models_of_this_freehold(freehold: RunningFreehold) -> None:
+    session = await freehold.open("builtin", title="Completed by Tab")
+    freehold.file("completed.txt").write_text("Tab")
+    (entry, *_) = (await freehold.call("GET", "/v1/history"))["entries"]
+
+    def offered(*words: str) -> list[str]:
+        return complete(freehold.home.root, *words, more=freehold.harness.environment)
+
+    assert str(entry["id"]) in await asyncio.to_thread(offered, "undo", "")
+    assert session in await asyncio.to_thread(offered, "chat", "--session", "")
+    assert await asyncio.to_thread(offered, "chat", "--session", session[:-1]) == [session]
+    assert await asyncio.to_thread(offered, "models", "default", "") == ["anthropic", "local"]
+    assert await asyncio.to_thread(offered, "models", "add", "anthropic", "--model", "") == ["claude-sonnet-4-5"]
+
+
+async def test_a_chat_without_a_prompt_leaves_no_row(freehold: RunningFreehold) -> None:
+    """Neither the session that it opened, nor the one of another agent."""
+    before = await list_all(freehold)
+    with chat(freehold) as terminal:
+        await terminal.until("> ")
+        terminal.type("/agent chooser\n")
+        await terminal.until("This is a new session with chooser.")
+        await terminal.until("> ")
+        terminal.type("/model opus\n")  # starts the agent
+        await terminal.until("The model is now opus.")
+        assert len(await list_all(freehold)) == len(before) + 2
+        await terminal.until("> ")
+        terminal.type("\x04")
+    assert terminal.program.returncode == 0
+    assert await list_all(freehold) == before
+
+
+async def list_all(freehold: RunningFreehold) -> list[str]:
+    return [row["id"] for row in (await freehold.call("GET", "/v1/sessions?limit=200"))["sessions"]]
+
+
+async def test_a_session_in_which_nothing_was_said_is_in_no_list(freehold: RunningFreehold) -> None:
+    """Such as one that was opened in the browser, where a text for it may be kept."""
+    async with Freehold(freehold.url, token=freehold.token) as home:
+        unused, used = await home.sessions.open("builtin"), await home.sessions.open("builtin")
+        _ = [update async for update in used.prompt("SAY used")]
+        assert unused.id in await list_all(freehold)
+        assert unused.id not in [one.id for one in (await home.sessions.list()).sessions]
+        assert unused.id in [one.id for one in (await home.sessions.list(unused=True)).sessions]
+        with pytest.raises(FreeholdError) as refused:
+            await home.sessions.discard(used.id)
+        assert refused.value.code == "session.conflict"
+    for words, verb in ((["--list"], "chat"), ([], "sessions")):
+        with chat(freehold, *words, verb=verb) as terminal:
+            await terminal.rest()
+        assert used.id in terminal.screen
+        assert unused.id not in terminal.screen
+
+
+async def test_a_session_that_the_chat_only_continues_is_kept(freehold: RunningFreehold) -> None:
+    session = await freehold.open("builtin")
+    with chat(freehold, "--session", session) as terminal:
+        await terminal.until("> ")
+        terminal.type("\x04")
+    assert session in await list_all(freehold)
+
+
 async def test_another_agent_begins_a_new_session(freehold: RunningFreehold) -> None:
     with chat(freehold) as terminal:
         await terminal.until("> ")
@@ -348,9 +451,9 @@ async def test_another_agent_begins_a_new_session(freehold: RunningFreehold) -> 
         await terminal.until("> ")
         terminal.type("/agent nobody\n")
         assert "nobody" in await terminal.until("> ")
+        newest = (await freehold.call("GET", "/v1/sessions"))["sessions"][0]
+        assert newest["agent"] == "actor"
         terminal.type("/quit\n")
-    newest = (await freehold.call("GET", "/v1/sessions"))["sessions"][0]
-    assert newest["agent"] == "actor"
 
 
 @pytest.mark.parametrize(

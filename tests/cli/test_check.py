@@ -84,6 +84,19 @@ def test_another_file_is_checked_for_this_home(home: Path, tmp_path: Path) -> No
     assert f"{draft}:2  E221" in done.stdout
 
 
+def test_the_socket_of_an_engine_is_refused_with_the_reason_and_the_way_to_go(home: Path, tmp_path: Path) -> None:
+    """Through a link, as a setup for docker inside docker has it."""
+    (tmp_path / "docker").symlink_to("/var/run/docker.sock")
+    draft = tmp_path / "draft.toml"
+    draft.write_text(f'[[computer.mounts]]\nsource = "{tmp_path}/docker"\ntarget = "/mnt/docker.sock"\n')
+    done = freehold("check", draft, "--home", home)
+    assert done.returncode == 1
+    assert f"{draft}:2  E221" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert "the socket of a container engine: whoever has it is as good as root on this machine" in words
+    assert 'with computer.backend = "docker", "podman" or "microvm" (docs/guides/backends.md)' in words
+
+
 def test_a_file_that_does_not_exist_is_an_error(home: Path) -> None:
     done = freehold("check", home / "nothing.toml", "--home", home)
     assert done.returncode == 1

@@ -43,6 +43,16 @@ def count_ends(folder: Path, event: str) -> Counter[int]:
     return Counter(one["task"] for one in read_events(folder) if one["event"] == event)
 
 
+def has_done(folder: Path, count: int) -> bool:
+    return len(count_ends(folder, "done")) >= count
+
+
+def is_working(folder: Path) -> bool:
+    """Whether a task has begun and is told neither done nor lost."""
+    kinds = [str(one["event"]) for one in read_events(folder)]
+    return kinds.count("begun") > kinds.count("done") + kinds.count("lost")
+
+
 def start_map(*words: str) -> "subprocess.Popen[str]":
     """In a group of its own, so that everything of it can be killed at once."""
     return subprocess.Popen(
@@ -94,7 +104,7 @@ def test_after_kill_9_of_everything_each_task_ends_once(folder: Path) -> None:
     out = folder / "work-results"
     for wanted in (2, 5):
         process = start_map(*words)
-        wait_until(lambda wanted=wanted: len(count_ends(out, "done")) >= wanted)  # type: ignore[misc]
+        wait_until(lambda wanted=wanted: has_done(out, wanted) and is_working(out))  # type: ignore[misc]
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     before = set(count_ends(out, "done"))

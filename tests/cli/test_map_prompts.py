@@ -2,6 +2,7 @@
 with real agents and a scripted model."""
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -29,8 +30,9 @@ from freehold.slots.orchestrator.contract import RunEvent
 from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec
 
 MANIFEST = '[slots]\norchestrator = "local"\n'
-OPTIONS = FreeholdOptions(agents=("builtin",), manifest=f'{MANIFEST}[agents]\ndefault = "builtin"\n')
-FILES = 200
+FILES, AT_ONCE = 200, 24
+MANY = f'[slots.orchestrator]\nmode = "local"\n[slots.orchestrator.settings]\nmax_active = "{AT_ONCE}"\n'
+OPTIONS = FreeholdOptions(agents=("builtin",), manifest=f'{MANY}[agents]\ndefault = "builtin"\n')
 
 
 class Bench:
@@ -224,16 +226,21 @@ def start_map(freehold: RunningFreehold, *words: str) -> "subprocess.Popen[str]"
     return subprocess.Popen(argv, env=environment, text=True, start_new_session=True, **pipes)
 
 
+def count_most_at_once(folder: Path) -> int:
+    steps = (1 if one["event"] == "begun" else -1 for one in read_events(folder))
+    return max(itertools.accumulate(steps))
+
+
 @pytest.mark.shared_processes
 async def test_a_prompt_over_200_files_after_kill_9_of_everything(tmp_path: Path) -> None:
-    """Real agents in computers of their own, with a scripted model. Each file is answered once."""
+    """Real agents in 24 computers at a time, with a scripted model. Each file is answered once."""
     inputs = tmp_path / "in"
     inputs.mkdir()
     for number in range(FILES):
         (inputs / f"{number:03d}.txt").write_text(f"text {number}")
     files = [str(path) for path in sorted(inputs.iterdir())]
     out = tmp_path / "out"
-    words = ("--prompt", "SAY It is a short text.", "--into", str(out), "--parallel", "8", "--json", *files)
+    words = ("--prompt", "SAY It is a short text.", "--into", str(out), "--parallel", str(AT_ONCE), "--json", *files)
 
     def count(event: str) -> Counter[int]:
         return Counter(one["task"] for one in read_events(out) if one["event"] == event)
@@ -258,6 +265,7 @@ async def test_a_prompt_over_200_files_after_kill_9_of_everything(tmp_path: Path
             assert (summary["done"], summary["failed"], summary["lost"]) == (FILES, 0, 0)
             assert all(begun[number] == done[number] + lost[number] for number in begun)
             assert len(before) < FILES
+            assert count_most_at_once(out) == AT_ONCE
             # Every attempt is one run, and there is no other one.
             pages, cursor = 0, ""
             while cursor is not None:

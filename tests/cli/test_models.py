@@ -1,14 +1,19 @@
 """`freehold secret`, `models`, `usage` and `stop`, as the owner types them."""
 
+import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from freehold.cli._provider_form import choose_model
 from freehold.cli.main import freehold_command
 from freehold.egress.models.codex_sign_in import read_sign_in
 from freehold.egress.models.ledger import Ledger, UsageRecord, ensure_tables
+from freehold.egress.models.offered_model import OfferedModel
+from freehold.egress.models.provider_check import ProviderCheck
 from freehold.egress.models.usage import TokenCounts
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
@@ -27,6 +32,13 @@ budget = { day_tokens = 1000 }
 def home(tmp_path: Path) -> Path:
     (tmp_path / "freehold.toml").write_text(MANIFEST)
     return tmp_path
+
+
+class TerminalInput(io.StringIO):
+    """What is typed on a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def freehold(home: Path, *words: str, said: str | None = None) -> Result:
@@ -95,6 +107,29 @@ def test_a_provider_is_connected_chosen_and_disconnected(home: Path) -> None:
     assert kinds == ["models.provider_connected", "models.provider_default", "models.provider_removed"]
 
 
+@pytest.mark.parametrize(
+    ("words", "said", "written"),
+    [
+        (("anthropic",), f"{VALUE}\n", 'kind = "anthropic"'),
+        (("claude-code",), f"sk-ant-oat01-{VALUE}\n", 'auth = "claude-code"'),
+        (("ollama", "--model", "qwen3-coder"), None, 'base_url = "http://127.0.0.1:11434/v1"'),
+        (
+            ("custom", "--name", "studio", "--url", "http://studio.local:11434/v1", "--model", "qwen3-coder"),
+            "",
+            'base_url = "http://studio.local:11434/v1"',
+        ),
+    ],
+)
+def test_the_providers_of_the_guides_are_connected(
+    home: Path, words: tuple[str, ...], said: str | None, written: str
+) -> None:
+    added = freehold(home, "models", "add", *words, "--no-test", said=said)
+    assert added.exit_code == 0, added.output
+    name = words[2] if "--name" in words else words[0]
+    assert written in (home / "freehold.toml").read_text().partition(f"[models.{name}]")[2]
+    assert freehold(home, "models", "default", name).exit_code == 0
+
+
 def test_the_model_of_a_provider_is_changed_and_its_key_stays(home: Path) -> None:
     freehold(home, "models", "add", "openai", "--no-test", said=VALUE)
     changed = freehold(home, "models", "add", "openai", "--no-test", "--model", "gpt-5", said="")
@@ -112,6 +147,20 @@ def test_a_provider_that_cannot_be_reached_is_not_connected(home: Path) -> None:
     assert isinstance(result.exception, FreeholdError)
     assert result.exception.code == "models.unreachable"
     assert (home / "freehold.toml").read_text() == before
+
+
+def test_the_models_of_a_provider_are_listed_with_prices_and_context_to_choose_from(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = (OfferedModel("large", 3.0, 15.0, 200_000), OfferedModel("small"))
+    check = ProviderCheck(True, 200, 1, "It responds", ("large", "small"), offered, suggested="large")
+    assert choose_model(check) == "large", "a script is not asked"
+    for typed, chosen in (("small\n", "small"), ("\n", "large"), ("-\n", None)):
+        monkeypatch.setattr("sys.stdin", TerminalInput(typed))
+        assert choose_model(check) == chosen
+        assert capsys.readouterr().out.startswith("  large  $3 in, $15 out / 1M  200,000 tokens\n  small\nModel ")
+    monkeypatch.setattr("sys.stdin", TerminalInput("\n"))
+    assert choose_model(replace(check, suggested=None)) is None
 
 
 def test_the_sign_in_of_codex_is_read_from_its_file(home: Path, tmp_path: Path) -> None:

@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.code.notebook_cells import FIGURE, FRAME
 from tests.computer.isolates.wasm_modules import ARGUMENTS, COUNTER
 from tests.support.freehold import PROCESS_TIMEOUT, FreeholdHarness
+
+from freehold.cli._code_file import read_limits
+from freehold.computer import IsolateLimits
 
 pytestmark = pytest.mark.shared_processes
 
@@ -92,7 +96,86 @@ def test_a_file_of_code_has_limits(harness: FreeholdHarness, tmp_path: Path) -> 
     file = tmp_path / "endless.py"
     file.write_text("while True: pass")
     done = harness.run("run", "--timeout", "0.5", "--python", str(file))
-    assert (done.returncode, done.stderr) == (124, "The code was ended at its limit: wall_time.\n")
+    ended, raised = done.stderr.splitlines()
+    assert (done.returncode, ended) == (124, "The code was ended at its limit: wall_time.")
+    assert raised == "To raise it: --timeout 600"
+
+
+def test_the_limits_of_a_file_of_code_are_raised_by_its_owner_only(harness: FreeholdHarness, tmp_path: Path) -> None:
+    """A time limit is raised as well as lowered: more than the minute that code has by itself."""
+    file = tmp_path / "large.py"
+    file.write_text("print(len(bytearray(200 << 20)) >> 20)")
+    refused = harness.run("run", "--python", str(file))
+    assert (refused.returncode, refused.stdout) == (124, "")
+    assert refused.stderr == "The code was ended at its limit: memory.\nTo raise it: --limit memory=1GiB\n"
+    assert harness.run("run", "--limit", "memory=512MiB", "--python", str(file)).stdout == "200\n"
+    assert read_limits((), None) == IsolateLimits()
+    raised = read_limits(("processor=5m", "output=2MiB", "open_files=200"), 3600)
+    assert raised == IsolateLimits(processor=300, wall_time=3600, output=2 << 20, open_files=200)
+
+
+@pytest.mark.parametrize("limit", ["memory=much", "memory", "processor=-1s", "colour=red", "open_files=few"])
+def test_a_limit_that_is_none_is_refused(harness: FreeholdHarness, limit: str) -> None:
+    done = harness.run("run", "--limit", limit, "--python", "-")
+    assert done.returncode == 2
+    assert limit in done.stderr
+
+
+def test_files_go_to_the_code_and_those_that_were_named_come_back(harness: FreeholdHarness, tmp_path: Path) -> None:
+    """Whatever else the code makes stays with it, and no name leads out of the folder."""
+    (tmp_path / "data.csv").write_text("city\nBern\n")
+    code = "text = open('data.csv').read()\nfor name in ('kept.txt', 'other.txt'): open(name, 'w').write(text.upper())"
+    options = ("--input", str(tmp_path / "data.csv"), "--python", "-")
+    place = tmp_path / "place"
+    place.mkdir()
+
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        argv = [sys.executable, "-m", "freehold.cli.main", "run", *words, *options]
+        return subprocess.run(
+            argv,
+            env=harness.environment,
+            cwd=place,
+            input=code,
+            capture_output=True,
+            text=True,
+            timeout=PROCESS_TIMEOUT,
+        )
+
+    done = run("--output", "kept.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (place / "kept.txt").read_text() == "CITY\nBERN\n"
+    assert [one.name for one in place.iterdir()] == ["kept.txt"]
+    missing = run("--output", "none.txt", "--output", "other.txt")
+    assert (missing.returncode, missing.stderr) == (1, "The code has not made none.txt.\n")
+    assert (place / "other.txt").exists()
+    away = run("--output", "../away.txt")
+    assert away.returncode == 2
+    assert "--output ../away.txt" in away.stderr
+    assert not (tmp_path / "away.txt").exists()
+
+
+def test_what_the_code_displays_is_printed(harness: FreeholdHarness, tmp_path: Path) -> None:
+    file = tmp_path / "shown.js"
+    file.write_text("display(table([{city: 'Bern', people: 134591}])); display({a: 1}); display('text')")
+    shown = harness.run("run", "--javascript", str(file))
+    assert shown.stdout.splitlines() == ["city\tpeople", "Bern\t134591", '{"a":1}', '"text"']
+    file = tmp_path / "shown.py"
+    file.write_text(f"{FRAME}{FIGURE}print('first')\ndisplay(Figure())\ndisplay(DataFrame())")
+    done = harness.run("run", "--python", str(file))
+    first, *rows = done.stdout.splitlines()
+    assert first == "first"
+    assert [row.split("\t")[-2:] for row in rows] == [["city", "people"], ["Bern", "134591"], ["Köln", "null"]]
+    figure, most = done.stderr.splitlines()
+    assert figure.startswith("[image/svg+xml, ")
+    assert most == "The first 2 of 2000 rows."
+
+
+def test_a_package_that_is_not_prepared_is_refused(harness: FreeholdHarness, tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("print('never')")
+    done = harness.run("run", "--package", "no_such_package", "--python", str(file))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "The package 'no_such_package' is not prepared" in done.stderr
 
 
 def test_a_module_runs_with_its_arguments_and_a_call_prints_its_value(harness: FreeholdHarness, tmp_path: Path) -> None:
@@ -110,8 +193,19 @@ def test_the_words_after_a_file_are_its_arguments(harness: FreeholdHarness, tmp_
     assert harness.run("run", "--python", str(file), "one", "--two").stdout == "['one', '--two']\n"
 
 
-@pytest.mark.parametrize("words", [(), ("--python", "a.py", "--javascript", "b.js"), ("--call", "f()", "ls")])
-def test_options_that_do_not_fit_together_are_refused(harness: FreeholdHarness, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--wasm"),
+        (("--python", "a.py", "--javascript", "b.js"), "--wasm"),
+        (("--call", "f()", "ls"), "--wasm"),
+        (("--package", "pandas", "ls"), "--package"),
+        (("--limit", "memory=1GiB", "ls"), "--limit"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(
+    harness: FreeholdHarness, words: tuple[str, ...], said: str
+) -> None:
     done = harness.run("run", *words)
     assert done.returncode == 2
-    assert "--wasm" in done.stderr
+    assert said in done.stderr

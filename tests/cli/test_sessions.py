@@ -46,6 +46,15 @@ def test_sessions_are_listed_with_title_agent_state_and_last_change(home: Home) 
     assert "Old work" in run(home, "--archived").stdout
 
 
+def test_a_session_in_which_nothing_was_said_is_not_listed(home: Home) -> None:
+    with Timeline(home.timeline) as timeline:
+        store = SessionStore(timeline)
+        store.prepare()
+        store.create("claude", None, None, who="owner")
+    assert "There are no sessions." in run(home).stdout
+    assert json.loads(run(home, "--json").stdout) == []
+
+
 def test_without_sessions_the_next_step_is_shown(home: Home) -> None:
     assert "freehold chat" in run(home).stdout
     assert json.loads(run(home, "--json").stdout) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shutil
 import signal
 import sys
 from typing import TextIO
@@ -19,13 +20,15 @@ STOPPED = "You stopped it"
 
 
 class BatchView:
-    """Failures are told as they happen; the line of progress is written over and over, on a terminal only."""
+    """Failures are told as they happen. The line of progress is written over and over, on a terminal only; elsewhere it
+    is told once why a task waits."""
 
     def __init__(self, batch: Batch, budget: float | None = None) -> None:
         self._batch = batch
         self._budget = budget
         self._terminal: TextIO | None = sys.stderr if sys.stderr.isatty() else None
         self._length = 0
+        self._is_told = False
         batch.report = self._report
 
     async def run(self) -> BatchSummary:
@@ -48,12 +51,22 @@ class BatchView:
                 loop.remove_signal_handler(number)
 
     async def _show(self) -> None:
-        while self._terminal is not None:
-            text = describe_progress(self._batch.progress, self._budget) + " (Ctrl-C stops)"
-            self._terminal.write("\r" + text.ljust(self._length))
-            self._terminal.flush()
-            self._length = len(text)
+        while True:
+            self._show_now()
             await asyncio.sleep(INTERVAL)
+
+    def _show_now(self) -> None:
+        progress = self._batch.progress
+        if self._terminal is None:
+            if progress.waits_for and not self._is_told:
+                self._is_told = True
+                click.echo(make_visible(f"A task waits for room: {progress.waits_for}", lines=False), err=True)
+            return
+        text = make_visible(f"{describe_progress(progress, self._budget)} (Ctrl-C stops)", lines=False)
+        text = text[: shutil.get_terminal_size().columns - 1]  # of a longer one only the last line is written over
+        self._terminal.write("\r" + text.ljust(self._length))
+        self._terminal.flush()
+        self._length = len(text)
 
     def _clear(self) -> None:
         if self._terminal is not None and self._length:

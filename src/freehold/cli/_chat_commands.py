@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,11 +65,17 @@ async def _is_file(home: "Freehold", name: str) -> bool:
 
 
 class ChatCommands:
-    """Runs the commands of one chat. `session` is replaced by `/agent`. `confirm` asks a question that yes answers."""
+    """Runs the commands of one chat. `session` is replaced by `/agent`. `confirm` asks a question that yes answers.
 
-    def __init__(self, home: "Freehold", session: "AsyncSession", confirm: Callable[[str], bool]) -> None:
+    `is_new`: this chat has opened the session.
+    """
+
+    def __init__(
+        self, home: "Freehold", session: "AsyncSession", confirm: Callable[[str], bool], *, is_new: bool
+    ) -> None:
         self._home = home
         self.session = session
+        self._opened = [session.id] if is_new else []
         self._confirm = confirm
         self._own = {
             "/help": self._show_help,
@@ -94,6 +101,12 @@ class ChatCommands:
             click.secho(make_visible(f"{error.message}. {error.next_step}"), fg="red")
         return True
 
+    async def discard_unused(self) -> None:
+        """Remove the sessions that this chat has opened and nothing was said in."""
+        for session in self._opened:
+            with suppress(FreeholdError):  # it was used, or Freehold has ended
+                await self._home.sessions.discard(session)
+
     async def _show_help(self, _: str) -> None:
         _print_rows([*HELP.items()])
         offered = (await self.session.offer()).commands
@@ -104,22 +117,30 @@ class ChatCommands:
     async def _choose_model(self, name: str) -> None:
         if name:
             try:
-                info = await self.session.set_option("model", name)
+                await self.session.set_option("model", name)
             except FreeholdError as error:
                 if error.code != "session.no-option":
                     raise
                 # The agent does not offer it itself: it may be a provider, or a model of one.
-                info = await self.session.choose_model(name)
-            click.echo(make_visible(f"The model is now {info.model or name}.", lines=False))
+                await self.session.choose_model(name)
+            click.echo(make_visible(f"The model is now {name}.", lines=False))
             return
         options = (await self.session.offer()).options
         if options is None or not options.models:
-            click.echo("The agent has not told its models yet: it does so when it starts with the first prompt.")
+            await self._list_providers()
             return
         for choice in options.models:
             mark = "*" if choice.id == options.model else " "
             click.echo(make_visible(f"{mark} {choice.id}  {choice.name}", lines=False).rstrip())
         click.echo("To use another: /model NAME")
+
+    async def _list_providers(self) -> None:
+        """For an agent that offers no models itself, or has not started yet."""
+        chosen = (await self._home.sessions.get(self.session.id)).info.model or ""
+        for provider in (await self._home.models.state()).models:
+            mark = "*" if chosen.partition("/")[0] == provider.name or (not chosen and provider.default) else " "
+            click.echo(make_visible(f"{mark} {provider.name}  {provider.model or ''}", lines=False).rstrip())
+        click.echo("To use another: /model PROVIDER, or /model PROVIDER/MODEL")
 
     async def _choose_agent(self, name: str) -> None:
         agents = await self._home.agents.list()
@@ -131,6 +152,7 @@ class ChatCommands:
             click.echo("To talk to another: /agent NAME")
             return
         self.session = await self._home.sessions.open(name)
+        self._opened.append(self.session.id)
         click.echo(
             make_visible(
                 f"This is a new session with {name}. Back to the other: freehold chat --session ID", lines=False

@@ -3,6 +3,7 @@
 Nothing here may fail or wait: while the owner types, no suggestion is better than an error.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable
 
@@ -55,7 +56,7 @@ def read_session_names(home: Home) -> Names:
         return
     with Timeline(home.timeline) as timeline:
         store = SessionStore(timeline)
-        for session in store.search(archived=False, limit=MAX_SHOWN):
+        for session in store.search(archived=False, unused=False, limit=MAX_SHOWN):
             yield session.id, f"{session.agent}  {session.title[:60]}"
 
 
@@ -77,6 +78,35 @@ def read_known_provider_names(_home: Home) -> Names:
 
     for known in KNOWN_PROVIDERS:
         yield known.name, known.title
+
+
+def offer_models(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The models of the provider that was typed before: those in use here, and those of a server on this machine."""
+    provider = next(iter(ctx.args), None)  # click reads no argument while an option has no value yet
+
+    def read_model_names(home: Home) -> Names:
+        return _read_model_names(home, provider)
+
+    return offer(read_model_names)(ctx, param, typed)
+
+
+def _read_model_names(home: Home, provider: str | None) -> Names:
+    """No key is sent for a suggestion: only servers on loopback are asked."""
+    from freehold.egress.models.discovery import list_local_models
+    from freehold.egress.models.known_providers import find_known_provider
+    from freehold.egress.models.upstream import UpstreamPool
+
+    chosen = {model.model: name for name, model in read_manifest(home).models.items() if model.model is not None}
+    for model, name in chosen.items():
+        if provider in (None, name):
+            yield model, name
+    if provider is None:
+        return
+    known = find_known_provider(provider)
+    if known.is_local:
+        for model in asyncio.run(list_local_models(known, UpstreamPool())):
+            if model not in chosen:
+                yield model, known.title
 
 
 def read_program_names(home: Home) -> Names:

@@ -89,19 +89,22 @@ def report_check(name: str, check: "ProviderCheck") -> None:
 
 
 def choose_model(check: "ProviderCheck") -> str | None:
-    """The only model, or the one that the owner types. None leaves the choice to the agent."""
+    """The only model, or the one that the owner types; by default the one that is suggested. None leaves it to the agent."""
     if len(check.models) == 1:
         return check.models[0]
     if not check.models or not sys.stdin.isatty():
-        return None
+        return check.suggested
     for each in check.offered[:MAX_SHOWN]:
         price = "" if each.input_price is None else f"  ${each.input_price:g} in, ${each.output_price or 0:g} out / 1M"
         window = "" if each.window is None else f"  {each.window:,} tokens"
         click.echo(f"  {each.name}{price}{window}")
     if len(check.offered) > MAX_SHOWN:
         click.echo(f"  and {len(check.offered) - MAX_SHOWN} more")
-    chosen: str = click.prompt("Model (empty: the agent chooses)", default="", show_default=False)
-    return chosen.strip() or None
+    if check.suggested is not None:
+        words = "Model (- for the choice of the agent)"
+        chosen = str(click.prompt(words, default=check.suggested)).strip()
+        return None if chosen == "-" else chosen
+    return str(click.prompt("Model (empty: the agent chooses)", default="", show_default=False)).strip() or None
 
 
 def find_kept_key(home: Home, manifest: "Manifest", draft: "ProviderDraft") -> "Secret | None":

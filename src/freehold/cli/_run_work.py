@@ -89,6 +89,7 @@ class RunWork:
     """Runs go on when this process is killed. Each is found again by its title, which names the batch and the attempt."""
 
     outlives = True
+    waits_for = ""
 
     def __init__(self, order: PromptOrder, places: int, open_client: OpenClient) -> None:
         self._order = order

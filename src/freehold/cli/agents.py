@@ -122,12 +122,12 @@ def add(ctx: click.Context, names: tuple[str, ...], if_new: bool, home: Home) ->
 @json_option(JsonOutput("freehold.agents.catalogue.acp_registry:RegistryAgent", "list"))
 @click.pass_context
 def registry(ctx: click.Context, index: str, names: tuple[str, ...], yes: bool, home: Home, as_json: bool) -> None:
-    """List the agents of an ACP registry, or describe some of them in the manifest and install them.
+    """List the agents of an ACP registry, or install some of them.
 
     INDEX is the index of a registry, registry.json: a file, - for standard input, or an address with https (then Freehold
     must run: it is read through egress). An agent that is added is written into freehold.toml and installed as any
-    other: pinned, and by its hashes. One that is only a program without a package cannot be added. Like every agent that
-    Freehold does not know, it works only in a mode in which it asks.
+    other: pinned, and by its hashes. Of a program in an archive the hash is that of the index, or of what is there when it
+    is added. Like every agent that Freehold does not know, it works only in a mode in which it asks.
 
     \b
     Examples:
@@ -139,6 +139,8 @@ def registry(ctx: click.Context, index: str, names: tuple[str, ...], yes: bool, 
     home = choose_home(ctx, home)
     agents = _read_index(home, index)
     chosen = [find_in_registry(agents, name) for name in names]
+    for one in chosen:
+        _refuse_known(one)
     shown = chosen or agents
     if as_json and not names:
         echo_json(shown)
@@ -146,6 +148,8 @@ def registry(ctx: click.Context, index: str, names: tuple[str, ...], yes: bool, 
     for one in shown:
         click.secho(f"{one.id:<24} {one.version:<12} {one.license:<14} {one.package or one.why}", dim=not one.package)
         click.echo(f"  {one.description}")
+    for one in chosen:
+        _show_section(one)
     if chosen and not yes and not click.confirm("Write this into freehold.toml and install it?", err=True):
         raise click.Abort
     for one in chosen:
@@ -168,22 +172,53 @@ def _read_index(home: Home, index: str) -> "list[RegistryAgent]":
         raise click.BadParameter(f"'{index}': {error.strerror}") from None
 
 
+def _refuse_known(chosen: "RegistryAgent") -> None:
+    """An index cannot put its own package in the place of an agent that Freehold knows."""
+    from freehold.errors import FreeholdError
+    from freehold.manifest.exceptions import AGENTS
+
+    if chosen.id in AGENTS:
+        raise FreeholdError(
+            "registry.name-taken",
+            f"{chosen.id} is an agent that Freehold knows, and the index has another one of that name",
+            hint=f"freehold agents add {chosen.id}; or describe the other one under another name in freehold.toml",
+        )
+
+
+def _show_section(chosen: "RegistryAgent") -> None:
+    """What would run, and with which variables: the owner reads it before it is written."""
+    import shlex
+
+    from freehold.agents.visible_text import make_visible
+
+    click.echo(make_visible(f"  command  {shlex.join([chosen.program, *chosen.arguments])}", lines=False))
+    for name, value in chosen.env.items():
+        click.echo(make_visible(f"  env      {name}={value}", lines=False))
+
+
 def _add_from_registry(home: Home, chosen: "RegistryAgent") -> None:
+    """What the owner has set beside it, such as `memory` and `mode`, stays."""
+    import os
+    from dataclasses import replace
+
     from freehold.agents.catalogue.acp_registry import choose_program
+    from freehold.agents.catalogue.archive import KIND, pin_archive
     from freehold.agents.catalogue.installation import install_agent
     from freehold.agents.catalogue.npm import list_programs
     from freehold.agents.catalogue.registry import find_agent
     from freehold.home import ensure_private_folder
-    from freehold.manifest.edit import edit_manifest
+    from freehold.manifest.change import change_manifest
 
     ensure_private_folder(home.root)
-    edit_manifest(home.manifest, f"agents.{chosen.id}", chosen.describe())
+    if chosen.package.startswith(KIND):
+        chosen = replace(chosen, package=pin_archive(home, chosen.package, ProgressLine(chosen.id)))
+    change_manifest(home.manifest, chosen.list_keys(), os.environ)
     receipt = install_agent(home, find_agent(read_manifest(home), chosen.id), ProgressLine(chosen.id))
     ProgressLine.clear()
     kind, _, package = chosen.package.partition(":")
     program = choose_program(chosen, list_programs(home, chosen.id, package)) if kind == "npm" else chosen.program
     if program != chosen.program:
-        edit_manifest(home.manifest, f"agents.{chosen.id}.command", [program, *chosen.arguments])
+        change_manifest(home.manifest, {f"agents.{chosen.id}.command": [program, *chosen.arguments]}, os.environ)
     click.echo(
         f"Installed {chosen.id} ({receipt.package}, {receipt.lock[:19]}). Test it: freehold agents test {chosen.id}"
     )

@@ -305,7 +305,7 @@ def work(bead: str, agent: str | None, model: str | None, home: Home, as_json: b
 @home_option
 @json_option(JsonOutput("freehold.client.slot_models:BeadFileChange", "list"))
 def changes(bead: str, home: Home, as_json: bool) -> None:
-    """Show which files the sessions that worked on an item have changed. Freehold must run.
+    """Show which files the sessions of an item have changed. Freehold must run.
 
     The newest is first. Each has the number of its entry in history.
 

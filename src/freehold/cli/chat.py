@@ -23,6 +23,7 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 
 if TYPE_CHECKING:
+    from freehold.cli._chat_commands import ChatCommands
     from freehold.cli._session_view import SessionView
     from freehold.client import Freehold
     from freehold.client._async.sessions import AsyncSession
@@ -103,27 +104,38 @@ async def _chat(
     once: bool,
     as_json: bool,
 ) -> int:
-    from freehold.cli._chat_commands import ChatCommands, find_files
+    from freehold.cli._chat_commands import ChatCommands
     from freehold.client import Freehold
 
     async with Freehold(address, token=token) as home:
         session = await _open_session(home, agent, name)
         view = make_view(address, session)
-        commands = ChatCommands(home, session, lambda question: click.confirm(question))
+        commands = ChatCommands(home, session, lambda question: click.confirm(question), is_new=name is None)
         if not once:
             line = f"{session.info.agent} · continue later: freehold chat --session {session.id}"
             click.secho(make_visible(line), dim=True)
-        while True:
-            text = prompt or _read_prompt()
-            prompt = None
-            if text is None or text in ("/quit", "/exit"):
-                return 0
-            if not text.strip() or (not once and text.startswith("/") and await commands.run(text)):
-                continue
-            files = await find_files(home, text)
-            ended = await run_turn(commands.session, text, files, view, as_json=as_json)
-            if once:
-                return 0 if ended == "end_turn" else 1
+        try:
+            return await _talk(home, commands, view, prompt, once=once, as_json=as_json)
+        finally:
+            await commands.discard_unused()
+
+
+async def _talk(
+    home: "Freehold", commands: "ChatCommands", view: "SessionView", prompt: str | None, *, once: bool, as_json: bool
+) -> int:
+    from freehold.cli._chat_commands import find_files
+
+    while True:
+        text = prompt or _read_prompt()
+        prompt = None
+        if text is None or text in ("/quit", "/exit"):
+            return 0
+        if not text.strip() or (not once and text.startswith("/") and await commands.run(text)):
+            continue
+        files = await find_files(home, text)
+        ended = await run_turn(commands.session, text, files, view, as_json=as_json)
+        if once:
+            return 0 if ended == "end_turn" else 1
 
 
 def make_view(address: str, session: "AsyncSession") -> "SessionView":

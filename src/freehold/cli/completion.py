@@ -1,6 +1,7 @@
 """`freehold completion`."""
 
 import os
+import pwd
 from pathlib import Path
 
 import click
@@ -38,12 +39,20 @@ def command(shell: str | None, printed: bool) -> None:
 
 
 def _find_shell() -> str:
-    name = Path(os.environ.get("SHELL", "")).name
+    name = Path(os.environ.get("SHELL") or _find_login_shell()).name
     if name not in SHELLS:
         raise click.UsageError(
             f"Your shell is {name or 'not known'}. Completion exists for {', '.join(SHELLS)}: freehold completion bash"
         )
     return name
+
+
+def _find_login_shell() -> str:
+    """What the system has for this user: services and some consoles set no SHELL."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_shell
+    except KeyError:
+        return ""
 
 
 def make_script(shell: str) -> str:

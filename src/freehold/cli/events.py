@@ -189,7 +189,7 @@ def dead(after: int, home: Home, as_json: bool) -> None:
 @letters_argument
 @home_option
 def resend(letters: tuple[int, ...], home: Home) -> None:
-    """Send dead letters again: those with these numbers, or all of them.
+    """Send dead letters again, by their numbers or all of them.
 
     They are sent while Freehold runs.
 

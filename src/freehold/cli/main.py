@@ -9,21 +9,23 @@ import click
 import freehold.cli
 from freehold import __version__
 from freehold.cli._crash_report import is_debugging, report_crash
+from freehold.cli._nearest_names import SuggestingGroup, with_suggestions
 from freehold.cli._options import HOME
 from freehold.cli._topics import TOPICS
 from freehold.errors import FreeholdError
 from freehold.features import list_features, load_reference
-from freehold.home import find_home
+from freehold.home import Home, find_home
 from freehold.installed_version import run_current_version
 
-MAX_SUGGESTIONS = 3
-MIN_LIKENESS = 0.4
 MAX_HELP = 68
 """Characters of a command's first sentence: what fits beside its name on a terminal of 80 columns."""
 
 
-class LazyCommands(click.Group):
+class LazyCommands(SuggestingGroup):
     """Imports a command only when it is used, so that the others do not slow it down."""
+
+    home: Home | None = None
+    """The one that the command used; None before it has read its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -47,18 +49,7 @@ class LazyCommands(click.Group):
         else:
             return None
         assert isinstance(command, click.Command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), MAX_SUGGESTIONS, MIN_LIKENESS)
-            suggestion = f" Did you mean {_join_words(near)}?" if near else ""
-            ctx.fail(f"There is no command '{args[0]}'.{suggestion} To list the commands: freehold --help")
-        return super().resolve_command(ctx, args)
+        return with_suggestions(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         topics = {topic: [*names] for topic, names in TOPICS.items()}
@@ -82,10 +73,8 @@ class LazyCommands(click.Group):
             if is_debugging():
                 raise
             raise report_crash(error, ctx.meta.get(HOME) or find_home(None)) from None
-
-
-def _join_words(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+        finally:
+            self.home = ctx.meta.get(HOME)
 
 
 def _feature_commands() -> dict[str, str]:
@@ -123,18 +112,28 @@ def main() -> None:
         error.show()
         sys.exit(1)
     except FreeholdError as error:
-        from freehold.agents.visible_text import make_visible
-
-        # The message may contain text of an agent or of a remote Freehold.
-        click.secho(f"error: {make_visible(error.message)}", fg="red", err=True, nl=False)
-        click.secho(f"  [{make_visible(error.code)}]", dim=True, err=True)
-        click.echo(f"  {make_visible(error.next_step)}", err=True)
+        assert isinstance(freehold_command, LazyCommands)
+        _print_error(error, freehold_command.home or find_home(None))
         sys.exit(error.kind.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+
+
+def _print_error(error: FreeholdError, home: Home) -> None:
+    from freehold.agents.visible_text import make_visible
+
+    # The message may contain text of an agent or of a remote Freehold.
+    code = make_visible(error.code)
+    click.secho(f"error: {make_visible(error.message)}", fg="red", err=True, nl=False)
+    click.secho(f"  [{code}]", dim=True, err=True)
+    click.echo(f"  {make_visible(error.next_step)}", err=True)
+    if sys.stderr.isatty():
+        from freehold.cli._error_page import find_error_page
+
+        click.secho(f"  About this error: {find_error_page(home, code)}", dim=True, err=True)
 
 
 if __name__ == "__main__":

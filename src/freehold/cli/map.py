@@ -137,7 +137,8 @@ def command(
     options = MapOptions(parallel, retries, retry_failed)
     if prompt is None:
         _refuse(agent=agent, budget=budget, folder=folder, ask=ask or None)
-        batch = _make_script_batch(words[0], inputs, into, options, ScriptPlace(on, timeout, memory, cpus))
+        place = ScriptPlace(_find_place(on, home), timeout, memory, cpus)
+        batch = _make_script_batch(words[0], inputs, into, options, place)
     else:
         _refuse("with --prompt", on=on, timeout=timeout, memory=memory, cpus=cpus)
         if not prompt.strip():
@@ -153,6 +154,14 @@ def _refuse(when: str = "without --prompt", /, **given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise click.UsageError(f"--{name} has no meaning {when}.")
+
+
+def _find_place(on: str | None, home: Home) -> str | None:
+    """A fleet without a place is that of `--home`."""
+    from freehold.computer.registry import FLEET_WORDS
+
+    where, mark, wishes = (on or "").partition("?")
+    return f"ray://{home.root}{mark}{wishes}" if where in FLEET_WORDS else on
 
 
 def _make_script_batch(

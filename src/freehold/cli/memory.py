@@ -160,7 +160,7 @@ def add(text: str, namespace: str | None, days: int | None, pin: bool, home: Hom
 @home_option
 @json_option(JsonOutput("freehold.slots.memory.contract:Memory"))
 def correct(memory: str, text: str | None, namespace: str | None, days: int | None, home: Home, as_json: bool) -> None:
-    """Change the text of a memory, its namespace, or when it is forgotten. Your text becomes your word.
+    """Change the text, the namespace or the end of a memory. Your text becomes your word.
 
     \b
     Example:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import click
 
-from freehold.cli._completion import offer, read_known_provider_names, read_provider_names
+from freehold.cli._completion import offer, offer_models, read_known_provider_names, read_provider_names
 from freehold.cli._home_files import read_manifest, record_act
 from freehold.cli._json_output import JsonOutput, echo_json, json_option
 from freehold.cli._options import choose_home, home_option
@@ -147,7 +147,7 @@ def _print(rows: list[dict[str, Any]], help_text: str) -> None:
 @click.argument("provider", required=False, shell_complete=offer(read_known_provider_names))
 @click.option("--name", help="The name it gets here. [default: that of the provider]")
 @click.option("--url", help="The base URL, for a server of your own.")
-@click.option("--model", help="The model to use when none is chosen.")
+@click.option("--model", shell_complete=offer_models, help="The model to use when none is chosen.")
 @click.option("--env", "variable", metavar="NAME", help="Take the key from this variable of your shell.")
 @click.option("--file", "file", type=click.Path(exists=True, dir_okay=False), help="Read the key from this file.")
 @click.option("--default", "is_default", is_flag=True, help="Let agents that name no provider use this one.")

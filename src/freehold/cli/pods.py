@@ -115,7 +115,9 @@ def put(path: str, file: str, media: str | None, is_new: bool, if_match: str | N
 @click.argument("path")
 @home_option
 def delete(path: str, home: Home) -> None:
-    """Delete a document, or an empty folder whose path ends with /. freehold undo brings back what is kept here.
+    """Delete a document, or an empty folder (its path ends with /).
+
+    `freehold undo` brings back what is kept here.
 
     \b
     Example:

@@ -28,6 +28,10 @@ CHUNK = 64 * 1024
 @click.option("--typescript", metavar="FILE", help="Run a TypeScript file in an isolate.")
 @click.option("--wasm", metavar="FILE", help="Run a WebAssembly module in an isolate, in bytes or as text.")
 @click.option("--call", metavar="CALL", help="With --wasm: call a function, as in 'add(40, 2)', and print its value.")
+@click.option("--package", "packages", multiple=True, metavar="NAME", help="A package prepared for code. Repeatable.")
+@click.option("--input", "inputs", multiple=True, metavar="FILE", help="A file for the code's folder. Repeatable.")
+@click.option("--output", "outputs", multiple=True, metavar="NAME", help="A file of the code to keep here. Repeatable.")
+@click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Raise a limit of code, as memory=1GiB.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="End the command after this time.")
 @click.option(
     "--cwd", default=WORKSPACE, show_default=True, metavar="FOLDER", help="The working folder in the computer."
@@ -39,6 +43,10 @@ def command(
     /,
     words: tuple[str, ...],
     call: str | None,
+    packages: tuple[str, ...],
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    limits: tuple[str, ...],
     timeout: float | None,
     cwd: str,
     home: Home,
@@ -51,12 +59,14 @@ def command(
     use freehold ssh.
 
     A file of code is read on this machine and runs in an isolate: a process with 128 MiB, 30 seconds of processor time,
-    and neither files nor network. The words after it are its arguments.
+    one minute, and neither files nor network but what --input gives it. --limit and --timeout raise these limits. The
+    words after it are its arguments.
 
     \b
     Examples:
       freehold run pytest -q
       freehold run --python report.py --year 2026
+      freehold run --input data.csv --output plot.png --limit memory=1GiB --python plot.py
       freehold run --wasm add.wasm --call 'add(40, 2)'
       freehold run 'grep -r TODO . | wc -l'
       tar c notes | freehold run tar x
@@ -66,10 +76,14 @@ def command(
         raise click.UsageError("Give a command, or one of --python, --javascript, --typescript and --wasm with a file.")
     if call is not None and "wasm" not in given:
         raise click.UsageError("--call needs --wasm.")
+    if not given and (packages or inputs or outputs or limits):
+        raise click.UsageError("--package, --input, --output and --limit are for --python, --javascript and the like.")
     for language, path in given.items():
-        from freehold.cli._code_file import CodeFile, run_code_file
+        from freehold.cli._code_file import CodeFile, read_limits, run_code_file
 
-        ctx.exit(asyncio.run(run_code_file(home, CodeFile(language, path, words, call, timeout))))
+        allowed = read_limits(limits, timeout)
+        file = CodeFile(language, path, words, call, packages, inputs, outputs, allowed)
+        ctx.exit(asyncio.run(run_code_file(home, file)))
     ctx.exit(asyncio.run(_run(home, list(words) if len(words) > 1 else words[0], cwd, timeout)))
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from freehold.agents.visible_text import make_visible
+from freehold.cli._history import EntryNumber
 from freehold.cli._json_output import JsonOutput, echo_json, json_option
 from freehold.cli._options import home_option
 from freehold.cli._running_freehold import running_freehold
@@ -77,6 +78,9 @@ def _show(run: "RunInfo", as_json: bool) -> None:
 @click.argument("prompt")
 @click.option("--agent", metavar="AGENT", help="[default: the default agent]")
 @click.option("--folder", metavar="PATH", help="The folder of the workspace of which it gets a copy. [default: none]")
+@click.option(
+    "--entry", type=EntryNumber(), help="The folder as it was right after this entry. [default: as it is now]"
+)
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), metavar="SUM", help="End it when it costs more.")
 @click.option(
     "--without",
@@ -92,6 +96,7 @@ def spawn(
     prompt: str,
     agent: str | None,
     folder: str | None,
+    entry: int | None,
     budget: float | None,
     without: tuple[str, ...],
     wait: bool,
@@ -104,10 +109,11 @@ def spawn(
     Examples:
       freehold runs spawn "Write tests for parser.py" --folder site --wait
       freehold runs spawn "Look for mistakes" --folder site --without network --without pods
+      freehold runs spawn "When did the tests break?" --folder site --entry 12
     """
     with _open(home) as freehold:
         may = [one for one in PERMISSIONS if one not in without]
-        run = freehold.runs.spawn(prompt, agent=agent, folder=folder, budget=budget, permissions=may)
+        run = freehold.runs.spawn(prompt, agent=agent, folder=folder, entry=entry, budget=budget, permissions=may)
         if wait:
             for event in freehold.runs.stream(run.id):
                 if event.kind == "message" and not as_json:
@@ -165,7 +171,9 @@ def changes(run: str, home: Home, as_json: bool) -> None:
 @home_option
 @json_option(JsonOutput("freehold.client.run_models:RunInfo"))
 def merge(run: str, force: bool, home: Home, as_json: bool) -> None:
-    """Merge the changes of a finished run into the workspace. freehold undo takes it back.
+    """Merge the changes of a run into the workspace.
+
+    `freehold undo` takes it back.
 
     \b
     Example:

@@ -97,7 +97,7 @@ def _read(home: Home, *, archived: bool) -> "list[SessionRow]":
     with Timeline(home.timeline) as timeline:
         store = SessionStore(timeline)
         store.prepare()
-        return store.search(archived=archived, limit=NO_LIMIT)
+        return store.search(archived=archived, unused=False, limit=NO_LIMIT)
 
 
 def _show(sessions: "list[SessionRow]") -> None:

@@ -123,7 +123,7 @@ def import_file(name: str, file: str, home: Home) -> None:
 @click.option("--to", "target", required=True, type=click.Choice(["local", "external"]), help="Where it is kept then.")
 @home_option
 def move(name: str, target: Literal["local", "external"], home: Home) -> None:
-    """Move a slot between this home and the external service, and change freehold.toml.
+    """Move a slot between this home and its external service.
 
     Everything is copied, and both places are compared by number and checksum before the change. Freehold must not run.
     After an interruption, run it again. The old place keeps its copy.
@@ -168,7 +168,7 @@ async def _move(home: Home, name: "SlotName", target: Literal["local", "external
 @home_option
 @json_option(JsonOutput("freehold.slots.trial:TrialStep", "lines"))
 def try_external(name: str, home: Home, as_json: bool) -> None:
-    """Check the external service of a slot: do everything there that Freehold needs, and remove it again.
+    """Try all that Freehold needs of a slot's external service.
 
     It uses [slots.SLOT.settings] of freehold.toml, whatever the mode is.
 

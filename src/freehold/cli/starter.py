@@ -10,7 +10,7 @@ from freehold.home import Home
 @click.option("--if-new", is_flag=True, help="Do nothing unless this Freehold is new and empty.")
 @home_option
 def command(if_new: bool, home: Home) -> None:
-    """Create a first project, a small web page, in an empty workspace.
+    """Create a first project, a web page, in an empty workspace.
 
     Downloads Vite and React (pinned and checked by hash) into this Freehold and adds the dev server to
     freehold.toml. A workspace that is not empty is never changed.

@@ -176,7 +176,7 @@ def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_jso
 @json_option(JsonOutput("freehold.timeline.timeline:TimelineSize"))
 @click.pass_context
 def size(ctx: click.Context, home: Home, as_json: bool) -> None:
-    """Show how many events there are, where they are, and the disk space that they use.
+    """Show how many events there are, where, and their disk space.
 
     \b
     Examples:

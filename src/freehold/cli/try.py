@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,19 +39,26 @@ async def _play(address: str, token: str | None) -> None:
     async with Freehold(address, token=token) as freehold:
         session, prompt = await freehold.sessions.open_tour()
         click.secho(f"> {prompt}\n", dim=True)
-        ended = await run_turn(session, prompt, (), make_view(address, session), as_json=False)
-        if ended != "end_turn" or await _is_rejected(session):
+        await run_turn(session, prompt, (), make_view(address, session), as_json=False)
+        changes = await _read_changes(session)
+        if changes is None:
+            click.echo("\nHistory did not answer. To see what was changed: freehold log")
+        elif not any(changes[name] for name in ("added", "changed", "removed")):
             click.echo("\nThe change was not made. There is nothing to undo.")
+        elif changes["shared"]:
+            click.echo(f"\nOthers changed files as well. To take the change back: freehold revert {changes['entry']}")
         elif sys.stdin.isatty() and click.confirm("\nUndo the change now?", default=True):
-            outcome = await freehold.history.undo()
+            outcome = await freehold.history.revert(changes["entry"], since=changes["before"])
             click.echo(outcome.summary)
         else:
-            click.echo("\nTo take the change back: freehold undo")
+            click.echo(f"\nTo take the change back: freehold revert {changes['entry']}")
         click.echo("To connect a model of your own: freehold models add")
 
 
-async def _is_rejected(session: "AsyncSession") -> bool:
+async def _read_changes(session: "AsyncSession") -> dict[str, Any] | None:
+    """What the turn changed, as history says; None when that is not known."""
+    changes: dict[str, Any] | None = None
     async for event in session.events():
-        if event.kind == "approval" and event.data.get("answer") == "reject":
-            return True
-    return False
+        if event.kind == "turn.ended":
+            changes = event.data.get("changes")
+    return changes

@@ -1,7 +1,6 @@
 """`freehold uninstall`."""
 
 import os
-import sys
 from pathlib import Path
 
 import click
@@ -9,6 +8,7 @@ import click
 from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.installed_version import find_installation
 
 UNITS = (Path("/etc/systemd/system/freehold.service"), Path("~/.config/systemd/user/freehold.service"))
 COMPOSED = ("versions", "images", "agents", "computers", "copies", "kept-homes", "mounts", "logs")
@@ -44,9 +44,10 @@ def command(data: bool, yes: bool, home: Home) -> None:
         if click.prompt(question, default="", show_default=False) != wanted:
             raise FreeholdError("uninstall.cancelled", "Nothing was removed")
     _stop(home)
+    installation = find_installation(home)
     _remove(removed)
     click.echo("Removed.")
-    for line in _list_next_steps():
+    for line in _list_next_steps(installation):
         click.echo(line)
 
 
@@ -60,15 +61,9 @@ def _check(home: Home) -> None:
 
 def _check_service(home: Home) -> None:
     """systemd starts a service again that ends, in the middle of what is removed."""
-    from freehold.keeper.calls import GetKeeperStatus
-    from freehold.keeper.client import call_keeper
+    from freehold.keeper.service_manager import is_run_by_systemd
 
-    try:
-        pid = call_keeper(home, GetKeeperStatus()).keeper.pid
-        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except (FreeholdError, OSError):
-        return
-    if f"SYSTEMD_EXEC_PID={pid}".encode() in variables:
+    if is_run_by_systemd(home):
         raise FreeholdError(
             "uninstall.still-running",
             "Freehold runs as a service, and systemd would start it again",
@@ -77,8 +72,9 @@ def _check_service(home: Home) -> None:
 
 
 def _list_caches() -> list[Path]:
+    """Those of root are in /run: others who run Freehold as root use them, and the next boot removes them."""
     if os.geteuid() == 0:
-        return [Path("/run/freehold-guest")]
+        return []
     return [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "freehold"]
 
 
@@ -103,18 +99,19 @@ def _remove(paths: list[Path]) -> None:
             ) from error
 
 
-def _list_next_steps() -> list[str]:
-    """The program itself, and units, which others have installed."""
-    prefix = Path(sys.prefix)
+def _list_next_steps(prefix: Path | None) -> list[str]:
+    """The program itself, which is in `prefix`, and units, which others have installed."""
     steps = []
-    if prefix == Path("/usr/lib/freehold"):
+    if prefix is None:
+        steps.append("The program itself: remove it with what installed it (apt, pipx, uv or pip)")
+    elif prefix == Path("/usr/lib/freehold"):
         steps.append("The program itself and its service: apt remove freehold")
     elif "pipx" in prefix.parts:
         steps.append("The program itself: pipx uninstall freehold")
     elif "uv" in prefix.parts and "tools" in prefix.parts:
         steps.append("The program itself: uv tool uninstall freehold")
     else:
-        steps.append(f"The program itself is in {prefix}: {sys.executable} -m pip uninstall freehold")
+        steps.append(f"The program itself is in {prefix}: {prefix}/bin/python -m pip uninstall freehold")
     steps += [
         f"The service: systemctl disable --now freehold && rm {unit.expanduser()}"
         for unit in UNITS

@@ -45,9 +45,11 @@ def command(detach: bool, home: Home, as_json: bool) -> None:
     if detach:
         _start_detached(home, announcer)
         return
+    from freehold.installed_version import begin_start
     from freehold.keeper.runner import run_keeper
 
-    run_keeper(home, announce=announcer)
+    start = begin_start("freehold.cli.main", ["up", "--home", str(home.root), *(["--json"] if as_json else [])])
+    run_keeper(home, announce=start.watch(announcer))
 
 
 class _Announcer:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--without-backup", is_flag=True, help="Do not make a backup first, although one is set up.")
 @home_option
 def command(version: str | None, wheel: Path | None, without_backup: bool, home: Home) -> None:
-    """Install a new version beside this one, and use it if it gets ready.
+    """Install a new version, and go back if it does not get ready.
 
     A backup is made first, if backups are set up. Then Freehold stops, everything that it stores is copied, and the new
     version starts with your home. If it is not ready in time, the version before comes back by itself, with its data
@@ -40,7 +40,7 @@ def command(version: str | None, wheel: Path | None, without_backup: bool, home:
     Examples:
       freehold upgrade
       freehold upgrade --to 0.2.0
-      freehold upgrade --from freehold-0.2.0-py3-none-any.whl
+      freehold upgrade --from freehold-0.2.0-py3-none-manylinux_2_17_x86_64.whl
     """
     from freehold.upgrade.environment import VersionEnvironment, download_wheel, make_environment
     from freehold.upgrade.trial import UpgradeTrial
