@@ -274,8 +274,8 @@ async def test_a_question_is_answered_with_a_choice_or_with_words(
 async def test_on_a_phone_it_is_within_the_thumbs_reach(
     freehold: RunningFreehold, browser: Browser, session: str
 ) -> None:
-    """Both in the dock and on another page: in the lower half, large enough, and nothing is cut off."""
-    since = await ask_in(freehold, session, "RUN touch by-thumb.txt")
+    """Both in the dock and on another page: in the lower half, large enough, and a command of two lines is not cut off."""
+    since = await ask_in(freehold, session, "RUN echo what is in the second line counts as well > by-thumb.txt")
     async with open_owner_page(browser, freehold, PHONE, touch=True) as phone:
         for path in (f"/sessions?id={session}", "/files"):
             await phone.go(path)
@@ -287,6 +287,11 @@ async def test_on_a_phone_it_is_within_the_thumbs_reach(
                 assert box["y"] > PHONE["height"] / 2
                 assert box["x"] >= 0
                 assert box["x"] + box["width"] <= PHONE["width"]
+            # Both are measured at once: the page around them may still be loading, and move them.
+            assert await phone.page.locator(".approvals-details").evaluate(
+                """(details) => details.querySelector("figure[data-kind=command] pre").getBoundingClientRect().bottom
+                  <= details.getBoundingClientRect().bottom"""
+            )
         await phone.answer_button("Once").tap()
         await expect(phone.permission_request).to_have_count(0)
     await ended(freehold, session, since)

@@ -37,14 +37,20 @@ def column(page: Page, title: str) -> Locator:
     return page.get_by_role("region", name=title, exact=True)
 
 
+async def press_enter(button: Locator) -> None:
+    """The board can show a change before the answer to it has come, and takes no press until then."""
+    await expect(button).to_be_enabled()
+    await button.press("Enter")
+
+
 async def test_an_item_is_added_taken_and_closed_by_keys(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     page = await open_board(owner_page, freehold)
     await page.get_by_label("New item").fill("Mend the roof")
     await page.get_by_label("New item").press("Enter")
     await expect(column(page, "Open")).to_contain_text("Mend the roof")
-    await page.get_by_role("button", name="Take it: Mend the roof").press("Enter")
+    await press_enter(page.get_by_role("button", name="Take it: Mend the roof"))
     await expect(column(page, "In progress")).to_contain_text("held by you")
-    await page.get_by_role("button", name="Close: Mend the roof").press("Enter")
+    await press_enter(page.get_by_role("button", name="Close: Mend the roof"))
     await page.get_by_label("Reason").fill("It no longer leaks")
     await page.get_by_label("Reason").press("Enter")
     await expect(column(page, "Closed")).to_contain_text("It no longer leaks")
@@ -146,6 +152,7 @@ async def test_keys_go_through_the_items_and_move_one(freehold: RunningFreehold,
     await page.keyboard.press("ArrowUp")
     await page.keyboard.press("Shift+ArrowRight")
     await expect(column(page, "In progress")).to_contain_text("Keys one")
+    await expect(page.get_by_role("button", name="Close: Keys one")).to_be_enabled()
     await expect(title("Keys one")).to_be_focused()
     await page.keyboard.press("Shift+ArrowLeft")
     await expect(column(page, "Open")).to_contain_text("Keys one")

@@ -26,6 +26,7 @@ from tests.support.pds_gateway import network_environment
 from tests.support.ports import free_ports
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold, prepare_harness, run_harness
 
+from freehold.doctor.public_site import PublicSite, examine_site
 from freehold.identity.atproto.fetcher import NetworkOverrides
 
 pytestmark = [
@@ -73,11 +74,13 @@ PROTOCOL = "() => performance.getEntriesByType('navigation')[0].nextHopProtocol"
 
 @dataclass(frozen=True)
 class Site:
-    """`flags` make Chromium know the names, and Caddy's authority."""
+    """`flags` make Chromium know the names, and Caddy's authority, whose certificate is in the file `root`."""
 
     freehold: RunningFreehold
     flags: tuple[str, ...]
     log: Path
+    https_port: int
+    root: Path
 
 
 @contextmanager
@@ -141,7 +144,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         rules = f"MAP {PUBLIC}:443 {here}, MAP *.{PREVIEW}:443 {here}, MAP {PDS}:443 127.0.0.1:{net.tls_port}, MAP * ~NOTFOUND"
         keys = f"{_hash_key(found / 'intermediate.crt')},{certificates.fingerprint}"
         flags = (f"--host-resolver-rules={rules}", f"--ignore-certificate-errors-spki-list={keys}")
-        yield Site(freehold, flags, folder / "caddy/caddy.log")
+        yield Site(freehold, flags, folder / "caddy/caddy.log", https_port, found / "root.crt")
 
 
 def _hash_key(certificate: Path) -> str:
@@ -228,3 +231,14 @@ def test_the_control_center_is_served_over_http_3(site: Site, browser: Browser) 
         page.goto(f"https://{PUBLIC}/")
         page.get_by_role("button", name="Sign in").wait_for()
         assert page.evaluate(PROTOCOL) == "h3"
+
+
+def test_a_look_from_outside_finds_nothing_wrong(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`freehold doctor --public`. Certificates of Caddy's own authority end after hours, and it says so."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(site.root))
+    (closed,) = free_ports(1)
+    seen = PublicSite(PUBLIC, site.https_port, closed, "127.0.0.1", closed_ports={closed: "nothing"})
+    found = {finding.name: finding for finding in examine_site(seen)}
+    assert {"headers", "without the owner", "socket", "another name", f"port {closed}"} < found.keys()
+    assert [finding for finding in found.values() if not finding.is_right] == [found["certificate"]]
+    assert found["certificate"].found.startswith("valid for 0 days, TLSv1.3")

@@ -1,12 +1,13 @@
 """The place to write: files, commands, images, options and drafts."""
 
+import asyncio
 import base64
 import re
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, FloatRect, expect
+from playwright.async_api import Browser, FloatRect, Route, expect
 from tests.support.browser import PHONE, OwnerPage, open_owner_page
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
@@ -70,9 +71,11 @@ async def test_a_file_is_picked_and_goes_along(freehold: RunningFreehold, owner_
     await expect(along.get_by_role("listitem")).to_have_count(2)
     await along.get_by_role("button", name="Remove docs/the plan.md").click()
     await expect(owner_page.message).to_have_value("SAY read @src/main.ts ")
-    await owner_page.message.press("Enter")
-    await expect(owner_page.message).to_have_value("")
-    await expect(owner_page.transcript).to_contain_text("read @src/main.ts")
+    async with freehold.watch_new(session) as watch:
+        await owner_page.message.press("Enter")
+        await expect(owner_page.message).to_have_value("")
+        await expect(owner_page.transcript).to_contain_text("read @src/main.ts")
+        await watch.until("turn.started")  # the page shows a prompt that is still queued as well
     assert (await prompts(freehold, session))[-1]["files"] == ["src/main.ts"]
 
 
@@ -155,6 +158,38 @@ async def test_other_files_and_long_texts_are_put_into_the_workspace_and_named(
     assert [freehold.file(path).read_text()[:10] for path in last["files"]] == ["a,b\n1,2\n", "word word "]
 
 
+async def test_a_message_waits_for_its_files_and_an_upload_can_be_cancelled(
+    freehold: RunningFreehold, owner_page: OwnerPage, session: str
+) -> None:
+    """A message that was sent before its file would go without it, and name it in the next one."""
+    page = owner_page.page
+    await owner_page.open_session(session)
+    arriving: asyncio.Queue[Route] = asyncio.Queue()
+    await page.route("**/v1/files/content*", arriving.put)
+    table = base64.b64encode(b"a,b\n1,2\n").decode()
+    await page.evaluate(GIVE, ["drop", "slow.csv", "text/csv", table])
+    await page.evaluate(GIVE, ["drop", "unwanted.csv", "text/csv", table])
+    slow = await arriving.get()
+    await owner_page.message.fill("SAY the table")
+    await expect(page.get_by_role("progressbar", name="Upload of slow.csv")).to_be_visible()
+    await expect(page.get_by_text("You can send the message when 2 files have arrived.")).to_be_visible()
+    await owner_page.message.press("Enter")
+    await expect(owner_page.message).to_have_value("SAY the table")
+    await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+    await page.get_by_role("button", name="Cancel unwanted.csv").click()
+    await expect(page.get_by_role("progressbar")).to_have_count(1)
+    await slow.continue_()
+    await expect(owner_page.message).to_have_value(re.compile(r"^SAY the table @attachments/\S+slow\.csv $"))
+    await page.unroute("**/v1/files/content*")
+    async with freehold.watch_new(session) as watch:
+        await owner_page.message.press("Enter")
+        await watch.until("turn.ended")
+    await expect(owner_page.message).to_have_value("")
+    last = (await prompts(freehold, session))[-1]
+    assert [freehold.file(path).read_text() for path in last["files"]] == ["a,b\n1,2\n"]
+    assert not list(freehold.file("attachments").glob("*unwanted*"))
+
+
 async def test_an_option_of_the_agent_is_chosen(freehold: RunningFreehold, owner_page: OwnerPage, session: str) -> None:
     await owner_page.open_session(session)
     async with freehold.watch(session, (await freehold.events(session))[-1]["seq"]) as watch:
@@ -199,6 +234,23 @@ async def test_signing_out_leaves_no_draft_behind(freehold: RunningFreehold, bro
         assert "for my eyes only" not in kept
 
 
+async def test_a_sign_out_that_fails_keeps_the_draft(freehold: RunningFreehold, browser: Browser) -> None:
+    session = await freehold.open("builtin")
+    async with open_owner_page(browser, freehold) as owner_page:
+        await owner_page.open_session(session)
+        await owner_page.message.fill("half a thought")
+        await owner_page.page.route("**/v1/sign-out", lambda route: route.abort())
+        await owner_page.page.keyboard.press("Control+k")
+        async with owner_page.page.expect_event("requestfailed"):
+            await owner_page.page.get_by_role("option", name="Sign out").click()
+        # A function: the policy of the page lets a text be evaluated once, and not again.
+        await owner_page.page.wait_for_function(
+            "() => Object.entries(localStorage).some(([key, value]) => /draft/.test(key) && /half a thought/.test(value))"
+        )
+        await owner_page.page.reload()
+        await expect(owner_page.message).to_have_value("half a thought")
+
+
 async def test_an_archived_session_takes_no_words_until_it_is_taken_out(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:
@@ -226,13 +278,20 @@ async def test_on_a_phone_everything_is_in_reach(freehold: RunningFreehold, brow
         await phone.message.press_sequentially("SAY see @domain")
         await phone.page.get_by_role("option", name="src/domain.ts").tap()
         await expect(phone.message).to_have_value("SAY see @src/domain.ts ")
-        await phone.page.get_by_role("button", name="Send").tap()
-        await expect(phone.transcript).to_contain_text("see @src/domain.ts")
+        async with freehold.watch_new(session) as watch:
+            await phone.page.get_by_role("button", name="Send").tap()
+            await expect(phone.transcript).to_contain_text("see @src/domain.ts")
+            await watch.until("turn.ended")
         await phone.send_prompt("SLOW")
         boxes: dict[str, FloatRect] = {}
-        for name in ("Add files", "Agent options", "Stop", "Send now", "Queue"):
-            button = phone.page.get_by_role("button", name=name)
+        buttons = {
+            name: phone.page.get_by_role("button", name=name)
+            for name in ("Add files", "Agent options", "Stop", "Send now", "Queue")
+        }
+        # Each that appears moves the others: none is measured before all are there.
+        for button in buttons.values():
             await expect(button).to_be_visible()
+        for name, button in buttons.items():
             box = await button.bounding_box()
             assert box is not None
             assert box["height"] >= 44, name

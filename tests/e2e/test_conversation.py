@@ -248,6 +248,8 @@ async def test_thoughts_are_folded_and_errors_have_a_way_out(
     await expect(thought).to_contain_text("Then I think about <b>it</b>.")
     await expect(log).to_contain_text("The model is overloaded")
     await expect(log).to_contain_text("Try again in a minute")
+    about = log.get_by_role("link", name="About this error")
+    await expect(about).to_have_attribute("href", "/docs/errors.html#model.overloaded")
     await expect(log).to_contain_text("tokens unknown · cost unknown")
 
 
@@ -315,12 +317,21 @@ async def test_words_are_found_in_the_whole_session(freehold: RunningFreehold, s
     await expect(field).to_have_count(0)
 
 
+IS_AT_END = """() => {
+  const log = document.querySelector('[role=log]');
+  return log.scrollTop > 300 && log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+}"""
+DRAWN = "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+
+
 async def test_who_reads_above_is_not_moved_and_is_told_of_new_words(
     freehold: RunningFreehold, seeded: Seeded, page: Page
 ) -> None:
     log = await shown(page, freehold, seeded.short)
     await expect(log).to_contain_text("answer 30")
-    await log.evaluate("log => log.scrollTop = 300")
+    # Only one who was at the end can leave it.
+    await page.wait_for_function(IS_AT_END)
+    await log.evaluate(f"log => ({DRAWN})().then(() => {{ log.scrollTop = 300 }}).then({DRAWN})")
     await expect(page.get_by_role("button", name="Latest")).to_be_visible()
     place = "log => [...log.querySelectorAll('.conversation-row')].map(row => [row.textContent, row.getBoundingClientRect().top])"
     before = {words: top for words, top in await log.evaluate(place) if words.startswith("answer")}

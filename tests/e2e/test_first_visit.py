@@ -2,6 +2,7 @@
 
 import pytest
 from playwright.sync_api import Page, Route, expect
+from tests.support.browser import wait_for_events
 from tests.support.running_freehold import RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
@@ -32,6 +33,7 @@ def test_the_installation_of_an_agent_shows_its_progress(freehold: RunningFreeho
     page.get_by_role("button", name="Add Freehold's own agent").click()
     expect(page.get_by_role("progressbar", name="Adding Freehold's own agent")).to_be_visible()
     expect(page.get_by_role("button", name="Adding Freehold's own agent")).to_be_disabled()
+    wait_for_events(page, lambda: len(held) == 1)
     held[0].fulfill(status=400, json={"error": {"code": "agent.x", "message": "No way", "hint": "Try again"}})
     expect(page.get_by_role("alert").filter(has_text="No way")).to_be_visible()
     expect(page.get_by_role("button", name="Add Freehold's own agent")).to_be_enabled()

@@ -1,9 +1,10 @@
 """Help in the page: the guide of each page, the page of an error, and the search of the documentation."""
 
+import asyncio
 import json
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from tests.e2e.test_accessibility import find_faults
 from tests.support.browser import OwnerPage
 from tests.support.running_freehold import RunningFreehold
@@ -25,6 +26,27 @@ async def test_help_opens_the_guide_of_the_page_that_is_shown(owner_page: OwnerP
     await guide.get_by_label("Search the documentation").fill("known good")
     await expect(guide.locator("#found a").first).to_be_visible()
     await guide.close()
+
+
+async def test_what_is_typed_before_the_script_is_there_is_searched(owner_page: OwnerPage) -> None:
+    """And a search that could not be loaded says so, and is loaded again."""
+    page, typed = await owner_page.context.new_page(), asyncio.Event()
+
+    async def send_late(route: Route) -> None:
+        await typed.wait()
+        await route.continue_()
+
+    await page.route("**/site*.js", send_late)
+    await page.route("**/search.json", lambda route: route.abort())
+    await page.goto(owner_page.address("/docs/guides/history.html"), wait_until="commit")
+    search = page.get_by_label("Search the documentation")
+    await search.fill("known good")
+    typed.set()
+    await expect(page.locator("#found")).to_contain_text("cannot be loaded")
+    await page.unroute("**/search.json")
+    await search.fill("known goo")
+    await expect(page.locator("#found a").first).to_be_visible()
+    await page.close()
 
 
 async def test_an_error_links_to_its_place_on_the_page_of_errors(owner_page: OwnerPage) -> None:

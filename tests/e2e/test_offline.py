@@ -3,12 +3,15 @@
 import asyncio
 import base64
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, FilePayload, Page, Route, expect
+from playwright.async_api import Browser, FilePayload, Page, Route, WebSocket, expect
 from tests.support.browser import DESKTOP, PHONE, OwnerPage, open_owner_page
 from tests.support.condition import until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
@@ -24,6 +27,11 @@ SWIPE = """([from, to]) => {
   send('touchend', to, []);
 }"""
 CLEARED = "caches.keys().then((kept) => kept.length === 1 && kept[0] !== 'freehold-older')"
+# What a browser tells a page when its machine has no network.
+ALONE = """() => {
+  Object.defineProperty(navigator, 'onLine', {get: () => false});
+  window.dispatchEvent(new Event('offline'));
+}"""
 # A picture of one pixel.
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 LOUD = """
@@ -50,7 +58,8 @@ async def use_worker(page: Page) -> None:
     """A page that was being loaded while the worker took over is not controlled by it: the next load is."""
     await until(lambda: page.evaluate("navigator.serviceWorker.getRegistration().then((one) => Boolean(one?.active))"))
     await page.reload()
-    await page.wait_for_function("navigator.serviceWorker.controller !== null")
+    # A function: the policy of the page lets a text be evaluated once, and not again.
+    await page.wait_for_function("() => navigator.serviceWorker.controller !== null")
     await is_there(page)
 
 
@@ -109,17 +118,66 @@ async def test_an_address_that_does_not_exist_is_not_answered_from_the_cache(pho
     await expect(phone.page.get_by_role("heading", name="Questions and answers")).to_be_visible()
 
 
-async def test_a_gateway_that_does_not_answer_is_told(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
-    """The socket is still open: only the answer to a ping is missing."""
-    await owner_page.go("/history")
-    await owner_page.page.get_by_text("Live", exact=True).wait_for(state="attached")
-    gateway = freehold.harness.pid_of("gateway")
-    os.kill(gateway, signal.SIGSTOP)
-    try:
-        await expect(owner_page.page.get_by_role("status").filter(has_text="Freehold has not answered")).to_be_visible()
-    finally:
-        os.kill(gateway, signal.SIGCONT)
-    await expect(owner_page.page.get_by_text("Freehold has not answered")).to_have_count(0)
+@asynccontextmanager
+async def open_stopped_clock(browser: Browser, freehold: RunningFreehold) -> AsyncIterator[tuple[OwnerPage, list[str]]]:
+    """A page whose time goes on only when the test says so, and the pings of its socket that have no answer yet."""
+    unanswered: list[str] = []
+
+    def watch(socket: WebSocket) -> None:
+        socket.on("framesent", lambda text: unanswered.append("ping") if "ping" in str(text) else None)
+        socket.on("framereceived", lambda text: unanswered.clear() if "pong" in str(text) else None)
+
+    async with open_owner_page(browser, freehold) as owner:
+        page = owner.page
+        page.on("websocket", watch)
+        await page.clock.install()
+        await page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+        await owner.go("/history")
+
+        async def is_live() -> bool:
+            await page.clock.run_for(100)
+            return await page.get_by_text("Live", exact=True).count() == 1
+
+        await until(is_live)
+        await until(lambda: unanswered == [])
+        yield owner, unanswered
+
+
+async def test_a_lost_network_is_said_within_five_seconds(browser: Browser, freehold: RunningFreehold) -> None:
+    """The seconds are those of the page's own clock. At another machine than the browser's it is said at once."""
+    async with open_stopped_clock(browser, freehold) as (owner, _):
+        await owner.context.set_offline(True)
+        await owner.page.clock.run_for(5_000)
+        await expect(owner.page.get_by_role("status").filter(has_text="You are offline.")).to_be_visible()
+
+
+async def test_a_machine_without_a_network_uses_its_own_freehold(browser: Browser, freehold: RunningFreehold) -> None:
+    """As on a train, with a model on the same machine: the browser says that it is offline, and Freehold answers."""
+    async with open_stopped_clock(browser, freehold) as (owner, unanswered):
+        await owner.page.evaluate(ALONE)
+        for _ in range(50):
+            await owner.page.clock.run_for(100)
+            await until(lambda: unanswered == [])
+        await expect(owner.page.get_by_text("Live", exact=True)).to_be_attached()
+        await expect(owner.page.get_by_text("You are offline")).to_have_count(0)
+
+
+async def test_a_gateway_that_does_not_answer_is_told_within_five_seconds(
+    browser: Browser, freehold: RunningFreehold
+) -> None:
+    """The socket is still open: only the answer to a ping is missing. The seconds are those of the page's own clock."""
+    async with open_stopped_clock(browser, freehold) as (owner, unanswered):
+        told = owner.page.get_by_role("status").filter(has_text="Freehold has not answered")
+        gateway = freehold.harness.pid_of("gateway")
+        os.kill(gateway, signal.SIGSTOP)
+        try:
+            await owner.page.clock.run_for(5_000)
+            await expect(told).to_be_visible()
+        finally:
+            os.kill(gateway, signal.SIGCONT)
+        await until(lambda: unanswered == [])
+        await owner.page.clock.run_for(1_000)
+        await expect(told).to_have_count(0)
 
 
 async def test_an_update_is_told_and_the_old_files_are_gone(phone: OwnerPage) -> None:
@@ -134,7 +192,7 @@ async def test_an_update_is_told_and_the_old_files_are_gone(phone: OwnerPage) ->
     await until(lambda: page.evaluate(CLEARED))
     await page.evaluate("window.isOld = true")
     await page.get_by_role("button", name="Reload the page").click()
-    await page.wait_for_function("window.isOld === undefined")
+    await page.wait_for_function("() => window.isOld === undefined")
     await is_there(page)
 
 
@@ -147,10 +205,13 @@ async def test_what_another_app_shares_begins_a_message_and_is_not_sent(
     assert [row["seq"] for row in listed] == [0]
 
 
-async def test_a_picture_that_another_app_shares_is_in_the_message_and_is_not_sent(
+async def test_files_that_another_app_shares_are_sent_by_the_owner_only(
     freehold: RunningFreehold, phone: OwnerPage
 ) -> None:
-    """As the system does it: by a form, from outside of the page. The worker takes it; the gateway never sees it."""
+    """As the system does it: by a form, from outside of the page. The worker takes it; the gateway never sees it.
+
+    A page of the web could send the same form. Until the owner adds it, a file is not in the workspace.
+    """
     await phone.go("/history")
     await use_worker(phone.page)
     app = await phone.context.new_page()
@@ -166,6 +227,11 @@ async def test_a_picture_that_another_app_shares_is_in_the_message_and_is_not_se
     await expect(app.get_by_role("list", name="Attachments").get_by_role("img")).to_have_count(1)
     assert await app.evaluate("caches.has('shared')") is False
     assert {row["seq"] for row in (await freehold.call("GET", "/v1/sessions"))["sessions"]} == {0}
+    await expect(app.get_by_text("Another app shared run.sh (4 B).")).to_be_visible()
+    assert not (freehold.home.workspace / "attachments").exists()
+    await app.get_by_role("button", name="Add to the message").click()
+    await expect(app.get_by_role("textbox", name="Message")).to_have_value(re.compile(r"^Two drawings @\S+run\.sh $"))
+    assert [one.read_text() for one in (freehold.home.workspace / "attachments").iterdir()] == ["echo"]
     await app.close()
 
 
@@ -188,7 +254,14 @@ async def test_the_bar_of_a_phone_has_five_pages_and_more(phone: OwnerPage) -> N
     bar = phone.page.get_by_role("navigation", name="Pages")
     await expect(bar.get_by_role("link").filter(visible=True)).to_have_count(5)
     await bar.get_by_role("button", name="More").tap()
-    await expect(phone.page.get_by_role("dialog", name="More pages").get_by_role("link", name="Help")).to_be_visible()
+    more = phone.page.get_by_role("dialog", name="More pages")
+    await expect(more.get_by_role("link", name="Help")).to_be_visible()
+    await expect(more.get_by_text("Live", exact=True)).to_be_visible()
+    await more.get_by_role("button", name="Commands").tap()
+    await expect(more).to_have_count(0)
+    await phone.page.get_by_role("combobox", name="Command").fill("theme")
+    await phone.page.get_by_role("option", name="Use the dark theme").tap()
+    await expect(phone.page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
 async def test_what_is_said_becomes_the_message(browser: Browser, freehold: RunningFreehold) -> None:

@@ -47,6 +47,35 @@ async def test_a_routine_is_planned_added_run_and_removed_by_keys(
     await expect(card).to_have_count(0)
 
 
+async def test_a_run_that_works_is_ended_in_the_page(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    page = await open_routines(owner_page, freehold)
+    routine = {"webhook": True, "command": "sleep 600"}
+    assert (await freehold.http.post("/v1/routines", json={"name": "slow", "routine": routine})).status_code == 201
+    card = page.get_by_role("article", name="slow")
+    await expect(card).to_contain_text("Command: sleep 600")
+    await card.get_by_role("button", name="Run now").click()
+    await expect(card).to_contain_text("Last run: working")
+    await card.get_by_role("button", name="End this run").click()
+    await expect(card).to_contain_text("Last run: ended")
+    await expect(card.get_by_role("button", name="End this run")).to_have_count(0)
+
+
+async def test_a_budget_that_is_no_number_is_not_taken_for_none(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    page = await open_routines(owner_page, freehold)
+    await page.get_by_role("button", name="Add a routine").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name").fill("dear")
+    await dialog.get_by_label("When", exact=True).fill("0 7 * * *")
+    await dialog.get_by_label("Prompt", exact=True).fill("x")
+    await dialog.get_by_label("Budget of a run in US dollars").fill("one dollar")
+    await dialog.get_by_role("button", name="Add routine").click()
+    assert await dialog.locator(":invalid").count() > 0
+    assert (await freehold.http.get("/v1/routines/dear")).status_code == 404
+    await dialog.get_by_role("button", name="Cancel").click()
+
+
 async def test_a_wrong_routine_is_refused_in_the_form_with_the_reason(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:

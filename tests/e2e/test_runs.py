@@ -1,6 +1,7 @@
 """Real runs: a real agent in a throw-away computer, whose changes come back into the workspace and can be undone."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ from tests.support.browser import PHONE, OwnerPage
 from tests.support.condition import until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
+from freehold.history.calls import TakeSnapshot
+from freehold.identity.tokens import ApiTokens
+from freehold.keeper.client import call_keeper
 from freehold.slots.orchestrator.contract import PERMISSIONS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
@@ -184,6 +188,48 @@ async def test_a_run_reaches_neither_the_files_of_the_owner_nor_those_of_another
     assert [(one["path"], one["size"]) for one in changes["files"]] == [("mine/seen.txt", 0)]
 
 
+async def test_a_run_begins_with_an_older_state_and_what_came_later_stays(freehold: RunningFreehold) -> None:
+    await freehold.http.post("/v1/files/folder", json={"path": "past"})
+    for name in ("kept.txt", "deleted.txt"):
+        await write(freehold, f"past/{name}", f"{name} at first\n")
+    old = (await asyncio.to_thread(call_keeper, freehold.home, TakeSnapshot())).entry
+    await write(freehold, "past/kept.txt", "of the owner\n")
+    freehold.file("past/deleted.txt").unlink()
+    command = "cat /workspace/past/kept.txt /workspace/past/deleted.txt > /workspace/past/seen.txt"
+    wanted = {"folder": "past", "entry": old}
+    # Without the scope it is not begun, and so is nothing from a state that is not there.
+    with ApiTokens(freehold.home.identity, owner=None) as tokens:
+        secret = tokens.create("blind", ("read", "prompt", "files", "orchestrator"), None)[1]
+    before = await freehold.call("GET", RUNS)
+    refused = await freehold.http.post(
+        RUNS, json={"prompt": f"RUN {command}", **wanted}, headers={"authorization": f"Bearer {secret}"}
+    )
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "identity.wrong-scope")
+    for more in ({"entry": old + 1000}, {"entry": 1, "folder": "past"}, {"folder": "not-there"}):
+        missing = await freehold.http.post(RUNS, json={"prompt": "SAY Never.", **wanted, **more})
+        assert (missing.status_code, missing.json()["error"]["code"]) == (404, "orchestrator.not-found"), missing.text
+        assert "freehold log" in missing.json()["error"]["hint"]
+    assert await freehold.call("GET", RUNS) == before
+    run = await spawn(freehold, f"RUN {command}\nSAY Done.", **wanted, permissions=["ask"])
+    done = await finish(freehold, run["id"])
+    assert (done["state"], done["entry"], done["added"], done["changed"], done["removed"]) == ("done", old, 1, 0, 0)
+    await freehold.call("POST", f"{RUNS}/{run['id']}/changes", how="merge")
+    assert freehold.file("past/seen.txt").read_text() == "kept.txt at first\ndeleted.txt at first\n"
+    assert freehold.file("past/kept.txt").read_text() == "of the owner\n"
+    assert not freehold.file("past/deleted.txt").exists()
+    words = ("runs", "spawn", "SAY From the command line.", "--folder", "past", "--json", "--entry")
+    for entry, code in ((f"#{old}", 0), (str(old + 1000), 1), ("../1", 2), ("-1", 2)):
+        told = await asyncio.to_thread(freehold.harness.run, *words, entry)
+        assert told.returncode == code, told.stderr
+        if code == 0:
+            assert (await finish(freehold, json.loads(told.stdout)["id"]))["entry"] == old
+    # The same lines are a conflict, as with any run.
+    clash = await spawn(freehold, "WRITE /workspace/past/kept.txt of-the-run\nSAY Done.", **wanted)
+    await finish(freehold, clash["id"])
+    conflict = await freehold.http.post(f"{RUNS}/{clash['id']}/changes", json={"how": "merge"})
+    assert (conflict.status_code, conflict.json()["error"]["code"]) == (409, "orchestrator.conflict")
+
+
 async def test_the_page_shows_runs_and_merges_them_on_a_phone(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     page = owner_page.page
     run = await spawn(freehold, "WRITE /workspace/page.txt words\nSAY Done.", title="For the page")
@@ -234,7 +280,9 @@ async def test_a_run_is_started_on_the_page_and_a_budget_that_nothing_measures_i
     page = owner_page.page
     await page.goto(freehold.pages + "/runs")
     await page.get_by_label("Task").fill("SAY Started on the page.")
+    await expect(page.get_by_label("As of history entry")).to_have_count(0)
     await page.get_by_label("Folder to copy").fill(".")
+    await page.get_by_label("As of history entry").fill("1")
     await page.get_by_role("combobox", name="Agent").select_option("builtin")
     await page.get_by_label("Budget in dollars").fill("2.5")
     await page.get_by_text("Permissions: everything").click()
@@ -246,6 +294,7 @@ async def test_a_run_is_started_on_the_page_and_a_budget_that_nothing_measures_i
     await page.get_by_role("button", name="Start run").press("Enter")
     card = page.get_by_role("listitem").filter(has_text="SAY Started on the page.").first
     await expect(card).to_contain_text("done")
+    await expect(card).to_contain_text("copy of the workspace, entry 1")
 
 
 async def test_a_run_whose_gateway_was_killed_while_it_asked_never_works_in_the_workspace(

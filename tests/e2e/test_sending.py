@@ -1,12 +1,14 @@
 """What was written reaches the agent once: it waits, steers, is stopped, outlives outages, and the owner is called."""
 
 import asyncio
+import base64
 import os
 import signal
 from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Route, expect
+from tests.e2e.test_composer import DOT
 from tests.support.browser import OwnerPage, open_owner_page
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
@@ -98,6 +100,25 @@ async def test_a_turn_that_failed_is_tried_again_or_continued(freehold: RunningF
         await owner_page.transcript.get_by_role("button", name="Continue").click()
         await watch.until("turn.started")
     assert [one["text"] for one in await prompts(freehold, session)] == ["FAIL 500", "FAIL 500", "Continue"]
+
+
+async def test_a_turn_with_an_image_that_failed_is_tried_again_with_it(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    session = await freehold.open("builtin")
+    await owner_page.open_session(session)
+    picture = {"mime": "image/png", "data": base64.b64encode(DOT).decode()}
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, "FAIL 500", images=[picture])
+        await watch.until("turn.ended")
+        await owner_page.transcript.get_by_role("button", name="Try again").click()
+        await watch.until("turn.started")
+        await watch.until("turn.ended")
+    first, again = await prompts(freehold, session)
+    assert again == first
+    for turn in (1, 2):
+        shown = await freehold.http.get(f"/v1/sessions/{session}/turns/{turn}/images/0")
+        assert shown.content == DOT
 
 
 async def test_what_is_stopped_before_it_was_sent_comes_back_to_be_mended(

@@ -1,6 +1,7 @@
 """The list of sessions: how each stands, and what can be done with it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,9 @@ async def test_each_says_how_it_stands_and_what_is_new(freehold: RunningFreehold
         await watch.until("turn.ended")
         await freehold.prompt(theirs, "FAIL 500")
         await expect(row(owner_page, "theirs")).to_contain_text("failed")
-    await row(owner_page, "theirs").get_by_role("link").click()
+    # The open session has no mark, also before the gateway knows that it was read.
+    async with owner_page.page.expect_response("**/seen"):
+        await row(owner_page, "theirs").get_by_role("link").click()
     await expect(row(owner_page, "theirs").get_by_text("unread")).to_have_count(0)
     await owner_page.open_session(mine)
     await expect(row(owner_page, "theirs")).to_be_visible()
@@ -100,6 +103,33 @@ async def test_what_was_said_is_found_from_everywhere(freehold: RunningFreehold,
     await page.get_by_role("option", name="Far away In the conversation").click()
     await expect(page.get_by_label("Find in this session")).to_have_value("walrus night")
     await expect(owner_page.transcript).to_contain_text("the walrus reads at night")
+
+
+async def test_one_that_was_left_without_a_word_is_offered_nowhere(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    """Neither in the list, nor in the palette, nor beside another session, nor by a swipe."""
+    empty = await freehold.open("builtin")
+    named = await freehold.open("builtin", title="Named and kept")
+    page = owner_page.page
+    await page.set_viewport_size({"width": 1920, "height": 1080})
+    await owner_page.open_session(named)
+    await expect(row(owner_page, "Named and kept")).to_have_count(1)
+    await expect(page.locator(f".sidebar-sessions a[href*='{empty}']")).to_have_count(0)
+    await page.get_by_role("tab", name="Another session").click()
+    beside = page.locator(f"select[aria-label='Session beside'] option[value='{empty}']")
+    await expect(page.get_by_role("tabpanel", name="Another session")).to_contain_text(re.compile("session"))
+    await expect(beside).to_have_count(0)
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox", name="Command").fill("New session")
+    await expect(page.get_by_role("listbox", name="Commands").get_by_role("option").first).to_contain_text(
+        "New session"
+    )
+    await expect(page.locator(f"#command-session-{empty}")).to_have_count(0)
+    await page.get_by_role("combobox", name="Command").fill("Named and kept")
+    await expect(page.locator(f"#command-session-{named}")).to_have_count(1)
+    await page.keyboard.press("Escape")
+    await page.set_viewport_size({"width": 1280, "height": 800})
 
 
 async def test_one_is_renamed_forked_archived_and_deleted(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
@@ -190,9 +220,11 @@ async def test_a_session_that_was_started_and_not_used_leaves_no_row(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:
     page = owner_page.page
+    await freehold.open("builtin", title="listed")
     await owner_page.go("/sessions")
     before = len((await freehold.call("GET", "/v1/sessions?limit=200"))["sessions"])
     rows = page.locator(".sidebar-sessions > li")
+    await expect(row(owner_page, "listed")).to_be_visible()  # the list is there
     await expect(page.get_by_role("button", name="New", exact=True)).to_be_enabled()
     shown = await rows.count()
     await page.get_by_role("button", name="New", exact=True).click()

@@ -58,6 +58,8 @@ class Door:
         page.get_by_role("button", name="Sign in").click()
         with page.expect_response(_is_callback) as answered:
             page.get_by_role("button", name=decision).click()
+        # The page of the PDS is still there when the answer begins.
+        page.wait_for_url(lambda url: url.startswith(f"{self.house.base_url}/"))
         if answered.value.status == 303:
             page.wait_for_function("() => localStorage.getItem('freehold.sign-in') !== null")
             page.wait_for_url(lambda url: "/sign-in" not in url)

@@ -1,12 +1,36 @@
 """The pane beside a conversation: changes, preview, files, terminal and plan, by pointer and by keyboard."""
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from playwright.async_api import Browser, Locator, Page, ViewportSize, expect
 from tests.support.browser import PHONE, OwnerPage, open_owner_page
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
+from freehold.testing import Call, Conversation, Say, Step, make_script
+
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
-FREEHOLD = FreeholdOptions(agents=("builtin",))
+PLANNED, PLANNED_ANEW = "Plan and begin.", "Go on with it."
+
+
+def plan(*steps: tuple[str, str]) -> Call:
+    return Call("plan", {"entries": [{"content": content, "status": status} for content, status in steps]})
+
+
+SCRIPTS: Mapping[str, Sequence[Step]] = {
+    PLANNED: [plan(("Look", "completed"), ("Change <b>it</b>", "pending")), Say("Begun.")],
+    PLANNED_ANEW: [plan(("Look", "completed"), ("Check", "in_progress"), ("Tell", "pending")), Say("On.")],
+}
+
+
+def choose_step(conversation: Conversation) -> Step | None:
+    """The script of the newest prompt; None leaves the choice to its words."""
+    prompts = [turn.text for turn in conversation.turns if turn.role == "user"]
+    words = next((words for words in SCRIPTS if prompts and words in prompts[-1]), None)
+    return None if words is None else make_script(SCRIPTS[words], when=words)(conversation)
+
+
+FREEHOLD = FreeholdOptions(agents=("builtin",), script=choose_step)
 WIDE: ViewportSize = {"width": 1920, "height": 1000}
 START = """async (line) => {
   const headers = {'content-type': 'application/json'}
@@ -53,6 +77,29 @@ async def test_changes_and_files_open_beside_the_conversation(freehold: RunningF
         assert page.url == owner_page.address(f"/sessions?id={session}")
         await tab(page, "Plan").click()
         await expect(panel(page, "Plan")).to_contain_text("no plan in this session")
+
+
+async def test_the_newest_plan_of_the_agent_is_in_the_pane(freehold: RunningFreehold, browser: Browser) -> None:
+    session, other = await freehold.open("builtin"), await freehold.open("builtin")
+    async with open_owner_page(browser, freehold, WIDE) as owner_page:
+        page = owner_page.page
+        await owner_page.open_session(session)
+        await tab(page, "Plan").click()
+        shown = panel(page, "Plan")
+        await expect(shown).to_contain_text("no plan in this session")
+        steps, marks = shown.get_by_role("listitem"), shown.get_by_role("listitem").get_by_role("img")
+        await owner_page.send_prompt(PLANNED)
+        await expect(shown).to_contain_text("1 of 2 done")
+        await expect(steps).to_have_text(["Look", "Change <b>it</b>"])
+        await expect(owner_page.transcript).to_contain_text("Begun.")
+        await owner_page.send_prompt(PLANNED_ANEW)
+        await expect(shown).to_contain_text("1 of 3 done")
+        await expect(steps).to_have_text(["Look", "Check", "Tell"])
+        assert await marks.evaluate_all("marks => marks.map(one => one.ariaLabel)") == ["done", "in progress", "to do"]
+        await owner_page.open_session(other)
+        await expect(shown).to_contain_text("no plan in this session")
+        await owner_page.open_session(session)
+        await expect(steps).to_have_text(["Look", "Check", "Tell"])
 
 
 async def test_the_pane_is_used_by_keyboard_and_remembered(freehold: RunningFreehold, browser: Browser) -> None:
@@ -110,6 +157,27 @@ async def test_on_a_phone_the_pane_is_a_sheet(freehold: RunningFreehold, browser
             .tap()
         )
         await expect(phone.message).to_be_visible()
+
+
+async def test_on_a_phone_the_changes_of_a_turn_are_shown_over_the_conversation_and_back_leads_to_it(
+    freehold: RunningFreehold, browser: Browser
+) -> None:
+    session = await freehold.open("builtin")
+    async with open_owner_page(browser, freehold, PHONE, touch=True) as phone:
+        page = phone.page
+        await phone.open_session(session)
+        await write_file(phone, freehold, session, "seen-on-a-phone.txt", "words")
+        for leave in ("Close", "Back"):
+            await phone.open_session(session)
+            await page.get_by_role("button", name="Show changes").tap()
+            await expect(panel(page, "Changes")).to_contain_text("seen-on-a-phone.txt")
+            if leave == "Back":
+                await page.go_back()
+            else:
+                await page.get_by_role("button", name="Close", exact=True).tap()
+            await expect(phone.message).to_be_visible()
+            await expect(page.get_by_role("tabpanel")).to_have_count(0)
+            assert page.url.endswith(f"/sessions?id={session}")
 
 
 async def test_a_preview_beside_the_conversation_is_loaded_again_when_files_change(

@@ -15,7 +15,7 @@ from freehold_workflow import agent, ask, command
 async def main(data):
     await command("echo made > made.txt")
     said = await agent("SAY The tests pass.")
-    answer = await ask("Commit this?", ["commit", "leave it"])
+    answer = await ask("Commit this?\\n one.txt | 2 +-\\n two.txt | 9 ++", ["commit", "leave it"])
     print("printed text")
     return f"{said} {answer}"
 """
@@ -42,6 +42,8 @@ async def test_a_workflow_is_run_answered_and_retried_by_keys(freehold: RunningF
     await expect(steps.get_by_role("listitem", name="Step 2")).to_contain_text("The tests pass.")
     question = steps.get_by_role("listitem", name="Step 3")
     await expect(question).to_contain_text("waits for your answer")
+    shown = question.get_by_text("two.txt | 9 ++")
+    assert await shown.inner_text() == "Commit this?\n one.txt | 2 +-\n two.txt | 9 ++"
     await question.get_by_role("button", name="commit", exact=True).press("Enter")
     await expect(page.get_by_role("region", name="Result")).to_contain_text("The tests pass. commit")
     await expect(page.get_by_role("region", name="Printed")).to_contain_text("printed text")

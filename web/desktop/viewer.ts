@@ -39,6 +39,7 @@ function connect() {
   rfb.background = "transparent";
   rfb.addEventListener("connect", () => {
     shown = rfb;
+    sent = "";
     keyboard.hidden = !matchMedia("(pointer: coarse)").matches;
     document.documentElement.dataset.connected = "";
     say("", false);

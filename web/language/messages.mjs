@@ -3,7 +3,8 @@
  *
  * A message is its English text. What is put into it has a number: "{0} of {1} files". Found are: the text of JSX; the
  * attributes of JSX that are shown or read out; texts in code that begin with a capital letter or have a space, unless
- * they are compared, are a name of something, or are in a call of `UNSHOWN_CALLS`; and the nouns of `countOf`.
+ * they are compared, are a name of something, or are in a call of `UNSHOWN_CALLS`; what a condition between two tags
+ * gives; the values of tables whose name ends in `WORDS`; the nouns of `countOf`; and what is given to `translate`.
  */
 import { parseAst } from "rolldown/parseAst";
 
@@ -118,6 +119,34 @@ function isUnshownPlace(node, parents) {
   return false;
 }
 
+/** Whether what is at this place is drawn as it is: it is between two tags, or a condition there gives it. */
+function isDrawn(node, parents) {
+  let inner = node;
+  for (let at = parents.length - 1; at > 0; at -= 1) {
+    const one = parents[at];
+    if (one.type === "JSXExpressionContainer") return /^JSX(Element|Fragment)$/.test(parents[at - 1].type);
+    const isGiven =
+      (one.type === "ConditionalExpression" && one.test !== inner) ||
+      (one.type === "LogicalExpression" && one.right === inner) ||
+      one.type === "ParenthesizedExpression";
+    if (!isGiven) return false;
+    inner = one;
+  }
+  return false;
+}
+
+/** Whether a text is a value of a table of words. */
+function isInTable(node, parents) {
+  const [table, object, property] = [parents.at(-3), parents.at(-2), parents.at(-1)];
+  return (
+    property?.type === "Property" &&
+    property.value === node &&
+    object.type === "ObjectExpression" &&
+    table?.type === "VariableDeclarator" &&
+    /WORDS$/.test(table.id.name)
+  );
+}
+
 const attributeName = (node) => (node.name.type === "JSXNamespacedName" ? "data-" : node.name.name);
 
 /** The messages of a source, with what replaces each: texts, and ranges of the source that stay. */
@@ -129,12 +158,16 @@ export function findMessages(source, file) {
     if (node.type === "JSXElement" && UNSHOWN_ELEMENTS.test(node.openingElement.name.name ?? "")) return;
     if (node.type === "JSXElement" || node.type === "JSXFragment") visitChildren(node, add);
     else if (node.type === "CallExpression" && calleeName(node) === "countOf") visitCount(node, found);
+    else if (node.type === "CallExpression" && calleeName(node) === "translate") visitTranslate(node, found);
     else if (node.type === "Literal" && typeof node.value === "string") {
       const parent = parents.at(-1);
       const inAttribute = parent?.type === "JSXAttribute";
-      const isWords = inAttribute && SHOWN_ATTRIBUTES.test(attributeName(parent));
+      const isWords =
+        (inAttribute && SHOWN_ATTRIBUTES.test(attributeName(parent))) ||
+        isDrawn(node, parents) ||
+        isInTable(node, parents);
       const shown = isWords ? hasWord(node.value) : isShown(node.value);
-      if (shown && !isUnshownPlace(node, parents)) {
+      if (shown && !isNounOfCount(node, parents) && !isUnshownPlace(node, parents)) {
         const call = `__t(${JSON.stringify(node.value)})`;
         add(node, node.value, [inAttribute ? `{${call}}` : call]);
       }
@@ -195,10 +228,23 @@ function visitCount(node, found) {
   for (const message of [noun.value, many]) found.push({ start: -1, end: -1, message, parts: [] });
 }
 
+/** Such a noun is looked up by `countOf` itself. */
+const isNounOfCount = (node, parents) => {
+  const call = parents.at(-1);
+  return call?.type === "CallExpression" && calleeName(call) === "countOf" && call.arguments.indexOf(node) > 0;
+};
+
+/** A call in the source, for words that nothing else marks as such. */
+function visitTranslate(node, found) {
+  const [message] = node.arguments;
+  if (message?.type === "Literal") found.push({ start: -1, end: -1, message: message.value, parts: [] });
+}
+
 function visitTemplate(node, parents, add) {
   const texts = node.quasis.map((quasi) => quasi.value.cooked ?? "");
   const sample = texts.join("0").replace(/^0/, "A");
-  if (!texts.some((text) => /\p{Ll}{2}/u.test(text)) || !isShown(sample) || isUnshownPlace(node, parents)) return;
+  const shown = isDrawn(node, parents) ? hasWord(sample) : isShown(sample);
+  if (!texts.some((text) => /\p{Ll}{2}/u.test(text)) || !shown || isUnshownPlace(node, parents)) return;
   if (/^px\b/.test(texts[1] ?? "")) return;
   if (!texts.some((text) => /(^|\s)[\p{L}’']{2,}(\s|[.,:;…?!”)]|$)/u.test(text))) return;
   let text = "";

@@ -60,6 +60,7 @@ function sectionsOf(source) {
 
 function render(page, source, assets) {
   const missing = [];
+  let tables = 0;
   const heading = (level) =>
     function Heading({ children, node }) {
       const text = textOf(node);
@@ -82,9 +83,12 @@ function render(page, source, assets) {
     table: function Table({ children }) {
       return h(
         "div",
-        { className: "table", tabIndex: 0, role: "region", "aria-label": "Table" },
+        { className: "table", tabIndex: 0, role: "region", "aria-label": `Table ${++tables}` },
         h("table", null, children),
       );
+    },
+    th: function Head({ children, style }) {
+      return h(children === undefined ? "td" : "th", { style }, children);
     },
     pre: function Block({ children }) {
       return h("pre", { tabIndex: 0 }, children);

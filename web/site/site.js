@@ -5,8 +5,13 @@ const list = document.getElementById("found");
 let rows = null;
 
 async function load() {
-  rows ??= fetch(`${root}search.json`).then((answer) => answer.json());
-  return rows;
+  try {
+    rows ??= fetch(`${root}search.json`).then((answer) => answer.json());
+    return await rows;
+  } catch {
+    rows = null;
+    return null;
+  }
 }
 
 function score(row, words) {
@@ -27,6 +32,11 @@ async function search() {
     return;
   }
   const all = await load();
+  if (all === null) {
+    list.textContent = "The search cannot be loaded. Type again to try once more.";
+    list.hidden = false;
+    return;
+  }
   const found = all
     .map((row) => ({ row, points: score(row, words) }))
     .filter((one) => one.points > 0)
@@ -49,6 +59,7 @@ async function search() {
 
 field?.addEventListener("input", () => void search());
 field?.addEventListener("focus", () => void load());
+if (field?.value) void search(); // it was typed before this script was there
 document.addEventListener("keydown", (event) => {
   const typing = event.target instanceof Element && event.target.closest("input, textarea, select") !== null;
   if (event.key === "/" && !typing) {

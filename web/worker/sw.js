@@ -4,7 +4,7 @@ const VERSION = "__VERSION__";
 const SHELL = __SHELL__;
 const PAGES = new Set(__PAGES__);
 const CACHE = `freehold-${VERSION}`;
-/** Pictures that another app shared, until the page takes them (features/sessions/composer/sharedPictures.ts). */
+/** Files that another app shared, until the page takes them (features/sessions/composer/sharedFiles.ts). */
 const SHARED = "shared";
 const MAX_SHARED = 10;
 
@@ -74,8 +74,8 @@ async function fromCache(path, request) {
 }
 
 /**
- * What another app shares becomes the begin of a message that the owner sends or not. Only pictures are taken: they stay
- * in the browser until then. No such request reaches the gateway.
+ * What another app shares becomes the begin of a message that the owner sends or not. Files stay in the browser until
+ * the owner adds them. No such request reaches the gateway: any page of the web could make one.
  */
 async function takeShared(request) {
   const form = await request.formData();
@@ -84,13 +84,13 @@ async function takeShared(request) {
     const value = form.get(name);
     if (typeof value === "string" && value !== "") query.set(`share_${name}`, value.slice(0, 5_000));
   }
-  const files = form.getAll("files").filter((file) => file instanceof File && file.type.startsWith("image/"));
+  const files = form.getAll("files").filter((file) => file instanceof File && file.name !== "");
   await caches.delete(SHARED);
   const cache = await caches.open(SHARED);
   for (const [place, file] of files.slice(0, MAX_SHARED).entries()) {
     const headers = { "content-type": file.type, "x-name": encodeURIComponent(file.name) };
     await cache.put(`/share/${place}`, new Response(file, { headers }));
   }
-  if (files.length > 0) query.set("share_pictures", "1");
+  if (files.length > 0) query.set("share_files", "1");
   return Response.redirect(`/sessions?${query}`, 303);
 }

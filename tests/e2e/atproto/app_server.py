@@ -1,9 +1,10 @@
 """Serves an ASGI application in a thread."""
 
+import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import uvicorn
@@ -29,7 +30,7 @@ def serve(
     access = logging.getLogger("uvicorn.access")
     access.disabled = True  # the address of the callback contains the code
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listener],), name="served")
+    thread = threading.Thread(target=asyncio.run, args=(_run(server, listener),), name="served")
     thread.start()
     try:
         wait_until(lambda: server.started or not thread.is_alive())
@@ -39,3 +40,12 @@ def serve(
         server.should_exit = True
         thread.join()
         access.disabled = False
+
+
+async def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+    """A connection with TLS that waits for the goodbye of a browser that has ended does not outlive the server."""
+    await server.serve([listener])
+    transports: Mapping[int, asyncio.Transport] = asyncio.get_running_loop()._transports  # type: ignore[attr-defined]
+    for transport in tuple(transports.values()):
+        transport.abort()
+    await asyncio.sleep(0)  # they close their sockets

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.atproto.certificates import Certificates
+from tests.support.freehold import PROCESS_TIMEOUT
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -89,4 +90,4 @@ def local_network(
             )
         finally:
             process.stdin.close()
-            process.wait(timeout=10)
+            process.wait(timeout=PROCESS_TIMEOUT)

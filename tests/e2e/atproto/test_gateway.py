@@ -29,6 +29,7 @@ from freehold.mesh.nostr.keys import make_key
 pytestmark = pytest.mark.shared_processes
 
 NAMES = ["agent.atp.internal", "pds.atp.internal", "plc.directory"]
+ADDRESS = "https://agent.atp.internal"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class GatewaySetup:
 
     def sign_in(self, *, other: str | None = None) -> Page:
         """Sign in at the page of the PDS and return."""
-        page = self.browser.new_context(base_url="https://agent.atp.internal").new_page()
+        page = self.browser.new_context(base_url=ADDRESS).new_page()
         page.set_default_timeout(PAGE_TIMEOUT)
         if other is not None:
             page.add_init_script(TAMPER % other)
@@ -49,7 +50,7 @@ class GatewaySetup:
         page.get_by_role("button", name="Sign in").click()
         with page.expect_response("**/oauth/callback?*"):
             page.get_by_role("button", name="Authorize").click()
-        page.wait_for_load_state()
+        _wait_for_own_page(page)
         return page
 
     def name_key(self, page: Page, *, decision: str = "Authorize") -> None:
@@ -67,7 +68,12 @@ class GatewaySetup:
             page.get_by_role("button", name="Sign in").click()
         with page.expect_response("**/oauth/record/callback?*"):
             decide.click()
-        page.wait_for_load_state()
+        _wait_for_own_page(page)
+
+
+def _wait_for_own_page(page: Page) -> None:
+    """The page of the PDS is still there, and loaded, when the answer of ours begins."""
+    page.wait_for_url(lambda url: url.startswith(f"{ADDRESS}/"))
 
 
 @pytest.fixture(scope="module")

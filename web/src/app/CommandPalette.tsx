@@ -1,25 +1,49 @@
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { Dialog } from "../ui/Dialog";
+import { formatNumber } from "../ui/format";
 import { Icon } from "../ui/Icon";
 import { visibleText } from "../ui/visibleText";
-import { type Command, searchCommands } from "./commandSearch.logic";
+import { type Command, ROWS, searchCommands } from "./commandSearch.logic";
 import { useFoundText } from "./useFoundText";
 import { usePaletteItems } from "./usePaletteItems";
+
+const MORE = "show-more";
 
 /** Finds by name whatever can be opened or done, and what was said or written anywhere. */
 export function CommandPalette({ commands, onClose }: { commands: readonly Command[]; onClose: () => void }) {
   const [typed, setTyped] = useState("");
   const [position, setPosition] = useState(0);
+  const [rows, setRows] = useState(ROWS);
+  const list = useRef<HTMLUListElement>(null);
   const items = usePaletteItems();
   const all = useMemo(() => [...commands, ...items], [commands, items]);
   const named = useMemo(() => (typed.trim() === "" ? commands : searchCommands(all, typed)), [commands, all, typed]);
   const text = useFoundText(typed);
-  const found = [...named, ...text.items];
+  // Commands alone are all drawn. Files may be many thousands.
+  const drawn = typed.trim() === "" ? named : named.slice(0, rows);
+  const hidden = named.length - drawn.length;
+  const more: readonly Command[] =
+    hidden === 0
+      ? []
+      : [
+          {
+            id: MORE,
+            title: `Show more: ${formatNumber(hidden)} are left`,
+            group: "Or type more of the name",
+            run: () => setRows(rows + ROWS),
+          },
+        ];
+  const found = [...drawn, ...more, ...text.items];
   const chosen = found[Math.min(position, found.length - 1)];
+
+  useEffect(() => {
+    if (position > 0) list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+    else if (list.current !== null) list.current.scrollTop = 0;
+  }, [position]);
 
   function run(command: Command | undefined) {
     if (command === undefined) return;
-    onClose();
+    if (command.id !== MORE) onClose();
     command.run();
   }
 
@@ -39,6 +63,7 @@ export function CommandPalette({ commands, onClose }: { commands: readonly Comma
           onChange={(event) => {
             setTyped(event.target.value);
             setPosition(0);
+            setRows(ROWS);
           }}
           onKeyDown={(event) => {
             const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
@@ -52,7 +77,7 @@ export function CommandPalette({ commands, onClose }: { commands: readonly Comma
           }}
         />
       </div>
-      <ul id="palette-list" className="app-palette-list" role="listbox" aria-label="Commands">
+      <ul ref={list} id="palette-list" className="app-palette-list" role="listbox" aria-label="Commands">
         {found.map((command) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the field above handles the keys
           <li

@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { useConnection, useUnansweredPing } from "../data/connection";
 import { type Outage, outageOf } from "./connection.logic";
 import { RecoveryHint } from "./RecoveryHint";
+import { isThisMachine } from "./recovery.logic";
 
 const LOOK_INTERVAL = 400;
 
@@ -39,6 +40,7 @@ function useOutage(): Outage {
       setOutage(
         outageOf(state, {
           isOnline: navigator.onLine,
+          isOnThisMachine: isThisMachine(location.hostname),
           brokenFor: Date.now() - begin,
           unansweredFor: unansweredFor(),
         }),

@@ -105,7 +105,19 @@ export function Navigation({ page: current, handle, on, badges, onOpenPalette }:
               <div>
                 {end.map((page) => link(page, () => setShowsMore(false)))}
                 <HelpLink page={current} />
+                <button
+                  type="button"
+                  className="app-nav-sheet-button"
+                  onClick={() => {
+                    setShowsMore(false);
+                    onOpenPalette();
+                  }}
+                >
+                  <Icon name="search" />
+                  <span>Commands</span>
+                </button>
               </div>
+              <ConnectionLabel handle={handle} />
             </section>
           </div>
         </Dialog>

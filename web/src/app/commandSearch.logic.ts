@@ -6,14 +6,27 @@ export interface Command {
   run: () => void;
 }
 
-/** How well a title matches what was typed; null for no match. Beginnings of words count most, then closeness. */
+/** So many rows are drawn at first, and so many more each time that the owner asks. */
+export const ROWS = 100;
+
+/**
+ * How well a title matches what was typed; null for no match. Beginnings of words count most, then closeness. What is
+ * the whole of a title, or the last name of a path, comes before what only begins with it.
+ */
 export function matchScore(title: string, typed: string): number | null {
-  const text = title.toLowerCase();
-  const wanted = typed.trim().toLowerCase();
+  return scoreOf(title.toLowerCase(), typed.trim().toLowerCase());
+}
+
+function scoreOf(text: string, wanted: string): number | null {
   if (wanted === "") return 0;
   const at = text.indexOf(wanted);
-  if (at === 0) return 100;
-  if (at > 0) return /[\s/._-]/.test(text[at - 1] ?? "") ? 80 : 60;
+  const isEnd = at >= 0 && at + wanted.length === text.length;
+  if (at === 0) return isEnd ? 110 : 100;
+  if (at > 0) {
+    // The end decides for a name that is also in a folder before it.
+    if (text.endsWith(wanted) && isWordStart(text, text.length - wanted.length)) return 90;
+    return isWordStart(text, at) ? 80 : 60;
+  }
   let from = 0;
   let gaps = 0;
   for (const letter of wanted) {
@@ -25,11 +38,18 @@ export function matchScore(title: string, typed: string): number | null {
   return 40 - Math.min(39, gaps);
 }
 
-/** The commands that match, best first. */
+const isWordStart = (text: string, at: number): boolean => /[\s/._-]/.test(text[at - 1] ?? "");
+
+/** Everything that matches, best first. Equal matches keep their order. */
 export function searchCommands(commands: readonly Command[], typed: string): Command[] {
-  return commands
-    .map((command) => ({ command, points: matchScore(command.title, typed) }))
-    .filter((found): found is { command: Command; points: number } => found.points !== null)
-    .sort((a, b) => b.points - a.points)
-    .map((found) => found.command);
+  const wanted = typed.trim().toLowerCase();
+  const byScore: Command[][] = [];
+  for (const command of commands) {
+    const points = scoreOf(command.title.toLowerCase(), wanted);
+    if (points === null) continue;
+    const equal = byScore[points];
+    if (equal === undefined) byScore[points] = [command];
+    else equal.push(command);
+  }
+  return byScore.reverse().flat();
 }

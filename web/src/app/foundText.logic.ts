@@ -1,18 +1,15 @@
 import type { SessionInfo, TextHit } from "../client/api";
+import { highlightMatch } from "../features/files/search.logic";
 import { sessionTitle } from "../features/session-list/sessionList.logic";
 import { filePath, go, sessionPath } from "../ui/route";
+import { visibleText } from "../ui/visibleText";
 import type { Command } from "./commandSearch.logic";
 
 /** So many characters are searched for; fewer are in almost everything. */
 export const MIN_SEARCHED = 3;
-const MAX_LINE = 120;
 
 /** Rows of the palette for what a search found: each opens where the words are. */
-export function foundText(
-  wanted: string,
-  sessions: readonly SessionInfo[],
-  lines: readonly Pick<TextHit, "path" | "line" | "text">[],
-): Command[] {
+export function foundText(wanted: string, sessions: readonly SessionInfo[], lines: readonly TextHit[]): Command[] {
   return [
     ...sessions.map((session) => ({
       id: `said-${session.id}`,
@@ -22,8 +19,11 @@ export function foundText(
     })),
     ...lines.map((hit, index) => ({
       id: `line-${index}`,
-      title: hit.text.trim().slice(0, MAX_LINE),
-      group: `${hit.path}:${hit.line}`,
+      title: highlightMatch(hit, wanted, false)
+        .map((piece) => piece.text)
+        .join("")
+        .trim(),
+      group: visibleText(`${hit.path}:${hit.line}`),
       run: () => go(filePath(hit.path, hit.line)),
     })),
   ];

@@ -3,9 +3,10 @@ import DOCUMENTATION from "../../site/contents.json";
 import type { HistoryPage, ManifestSettings } from "../client/api";
 import { hasKind, useResource } from "../data/resource";
 import { entryTitle } from "../features/history/history.logic";
-import { useSessionList } from "../features/session-list/SessionListProvider";
 import { sessionTitle } from "../features/session-list/sessionList.logic";
+import { useEverySession } from "../features/session-list/useEverySession";
 import { useWorkspaceFiles } from "../features/sessions/composer/useWorkspaceFiles";
+import { shownSessions } from "../features/sessions/sidebar/shownSessions";
 import { filePath, go, sessionPath } from "../ui/route";
 import type { Command } from "./commandSearch.logic";
 
@@ -22,13 +23,13 @@ const LIVE = { topic: "timeline", durable: true, concerns: (event: unknown) => h
 
 /** What the palette finds by name beside commands: sessions, files, entries of the history, and settings. */
 export function usePaletteItems(): readonly Command[] {
-  const { value: sessions } = useSessionList();
+  const sessions = useEverySession();
   const { all: files } = useWorkspaceFiles(true);
   const history = useResource<HistoryPage>(`/v1/history?limit=${ENTRIES}`, LIVE).value;
   const settings = useResource<ManifestSettings>("/v1/settings").value;
   return useMemo(
     () => [
-      ...(sessions ?? []).map((session) => ({
+      ...shownSessions(sessions).map((session) => ({
         id: `session-${session.id}`,
         title: sessionTitle(session),
         group: "Session",

@@ -62,6 +62,19 @@ test("what the page shows is found: text between tags as one message, words of a
   ]);
 });
 
+test("words that are nothing but small letters are found where they can only be shown", () => {
+  const page = `const page = <p title={kind}>{isOpen ? "open" : isOld && \`used \${age}\`}</p>;`;
+  expect(messagesOf(page)).toEqual(["open", "used {0}"]);
+  expect(messagesOf(`const STATE_WORDS = { ok: "works" }; const TONES = { ok: "leaf" };`)).toEqual(["works"]);
+  expect(messagesOf(`const words = translate("for {0}", duration);`)).toEqual(["for {0}"]);
+});
+
+test("a noun that is counted is looked up once", () => {
+  const source = `const words = countOf(connections, "open connection");`;
+  expect(messagesOf(source)).toEqual(["open connection", "open connections"]);
+  expect(translateSource(source, "one.tsx")).toBeNull();
+});
+
 test("what is not language is left alone: names, keys that are compared, paths, headers, sandboxes", () => {
   const code = `
     import { A } from "Some Module";

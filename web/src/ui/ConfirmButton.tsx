@@ -12,7 +12,7 @@ interface ConfirmButtonProps {
   className?: string;
   disabled?: boolean;
   /** For screen readers, where the label alone does not say what it is about. */
-  name?: string;
+  spoken?: string;
   /** Grows with every first press that was made elsewhere, such as in the command palette. */
   remotePresses?: number;
 }
@@ -24,7 +24,7 @@ export function ConfirmButton({
   onConfirm,
   className = "small",
   disabled,
-  name,
+  spoken,
   remotePresses = 0,
 }: ConfirmButtonProps) {
   const [armedAt, setArmedAt] = useState<number | null>(null);
@@ -47,7 +47,7 @@ export function ConfirmButton({
         type="button"
         className={`${className}${armed ? " armed" : ""}`}
         disabled={disabled}
-        aria-label={name === undefined ? undefined : armed ? `${name}: press again to confirm` : name}
+        aria-label={spoken === undefined ? undefined : armed ? `${spoken}: press again to confirm` : spoken}
         onClick={() => {
           if (armedAt === null) return setArmedAt(performance.now());
           if (performance.now() - armedAt < DOUBLE_CLICK) return;

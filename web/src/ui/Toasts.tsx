@@ -1,11 +1,13 @@
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useRef, useState } from "react";
-import { problemOf } from "../client/http";
+import { type Problem, problemOf } from "../client/http";
+import { AboutError } from "./AboutError";
 
 interface Toast {
   id: number;
   text: string;
-  hint: string;
   tone: "done" | "failed";
+  /** Of a failure that the gateway told. */
+  problem?: Problem;
 }
 
 interface Toasts {
@@ -39,12 +41,12 @@ export function ToastProvider({ children }: { children: ReactNode }) {
   );
   const value = useMemo<Toasts>(
     () => ({
-      done: (text) => show({ text, hint: "", tone: "done" }),
+      done: (text) => show({ text, tone: "done" }),
       failed: (error) => {
         const problem = problemOf(error);
-        show({ text: problem.message, hint: problem.hint, tone: "failed" });
+        show({ text: problem.message, tone: "failed", problem });
       },
-      refused: (text) => show({ text, hint: "", tone: "failed" }),
+      refused: (text) => show({ text, tone: "failed" }),
     }),
     [show],
   );
@@ -56,7 +58,9 @@ export function ToastProvider({ children }: { children: ReactNode }) {
           <div key={toast.id} className="toast" data-tone={toast.tone}>
             <div>
               <strong>{toast.text}</strong>
-              {toast.hint && <p>{toast.hint}</p>}
+              {toast.problem?.hint && <p>{toast.problem.hint}</p>}
+              {toast.problem?.error_id && <p>Error {toast.problem.error_id}</p>}
+              {toast.problem && <AboutError code={toast.problem.code} />}
             </div>
             <button className="plain-button" type="button" onClick={() => dismiss(toast.id)} aria-label="Dismiss">
               ×

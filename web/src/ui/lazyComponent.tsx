@@ -38,18 +38,27 @@ function loaderOf<P>(load: Load<P>): Loader<P> {
 /**
  * A component whose code is loaded when it is first drawn, or earlier by `load`. React's own `lazy` delays a component
  * that has arrived by up to 300 ms to avoid flicker. This one draws it at once, and fades the waiting text in late.
+ * Instead of a waiting text, a component may be drawn with the same properties; it stays when the code cannot be loaded.
  */
 export function lazyComponent<P extends object>(
   load: Load<P>,
-  waiting = "Loading…",
+  waiting: string | FunctionComponent<P> = "Loading…",
 ): FunctionComponent<P> & { load: () => void } {
   const loader = loaderOf(load);
   const Lazy = (props: P) => <LazyContent loader={loader} props={props} waiting={waiting} />;
   return Object.assign(Lazy, { load: () => void loader.load().catch(() => undefined) });
 }
 
-function LazyContent<P extends object>({ loader, props, waiting }: { loader: Loader<P>; props: P; waiting: string }) {
-  const [state, setState] = useState<"loading" | "loaded" | "failed">("loading");
+interface LazyContentProps<P> {
+  loader: Loader<P>;
+  props: P;
+  waiting: string | FunctionComponent<P>;
+}
+
+function LazyContent<P extends object>({ loader, props, waiting: Waiting }: LazyContentProps<P>) {
+  const [state, setState] = useState<"loading" | "loaded" | "failed">(() =>
+    loader.component() === null ? "loading" : "loaded",
+  );
   useEffect(() => {
     if (loader.component() !== null) {
       // It may have arrived between the drawing and this effect, and then nothing else would draw it.
@@ -67,8 +76,9 @@ function LazyContent<P extends object>({ loader, props, waiting }: { loader: Loa
   }, [loader]);
   const Component = loader.component();
   if (Component !== null) return <Component {...props} />;
+  if (typeof Waiting !== "string") return <Waiting {...props} />;
   if (state === "failed") {
     return <Notice problem={NOT_LOADED} action={{ label: "Reload the page", run: () => location.reload() }} />;
   }
-  return <p className="loading quiet fade-in-late">{waiting}</p>;
+  return <p className="loading quiet fade-in-late">{Waiting}</p>;
 }

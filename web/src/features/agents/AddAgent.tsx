@@ -3,6 +3,7 @@ import type { AgentInfo } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
 import { useTopic } from "../../data/connection";
 import { Icon } from "../../ui/Icon";
+import { Notice } from "../../ui/Notice";
 import { agentActions, type InstallProgress, progressText, readProgress } from "./agents.logic";
 import "./agents.css";
 
@@ -45,11 +46,7 @@ export function AddAgent({ agent, onAdded }: { agent: AgentInfo; onAdded: () => 
         {progress ? progressText(progress) : busy ? "Preparing…" : ""}
       </p>
       {isInstalling && <InstallBar agent={agent} progress={progress} />}
-      {problem && (
-        <p className="problem-text" role="alert">
-          {problem.message}. {problem.hint}
-        </p>
-      )}
+      {problem && <Notice problem={problem} />}
     </div>
   );
 }

@@ -136,11 +136,7 @@ function AgentRow({ agent, state, progress, onAdd, onRemove, onTest }: AgentRowP
           {activity === "testing" && <p className="quiet">Running one turn with a scripted model in the computer…</p>}
         </div>
         {isAdding && <InstallBar agent={agent} progress={progress} />}
-        {state !== undefined && "problem" in state && (
-          <p className="problem-text" role="alert">
-            {state.problem.message}. {state.problem.hint}
-          </p>
-        )}
+        {state !== undefined && "problem" in state && <Notice problem={state.problem} />}
         {state !== undefined && "trial" in state && <TrialResult trial={state.trial} />}
       </div>
       <div className="answers">
@@ -165,7 +161,7 @@ function AgentRow({ agent, state, progress, onAdd, onRemove, onTest }: AgentRowP
             className="small danger"
             label="Remove"
             confirmLabel="Press again to remove"
-            name={`Remove ${agent.title}`}
+            spoken={`Remove ${agent.title}`}
             disabled={busy}
             onConfirm={onRemove}
           />

@@ -1,4 +1,5 @@
 import type { Bead, BeadChange, BeadDetails, BeadWork } from "../../client/api";
+import { translate } from "../../language/translation";
 import { countOf } from "../../ui/format";
 
 export type Column = "open" | "in_progress" | "closed";
@@ -55,7 +56,7 @@ export function needsEvidence(bead: Bead): boolean {
 
 /** The holder in words: a session is shown as a link elsewhere. */
 export function holderText(holder: string): string {
-  if (holder === "owner") return "you";
+  if (holder === "owner") return translate("you");
   if (holder.startsWith("session:")) return "an agent";
   if (holder.startsWith("neighbour:")) return "another Freehold";
   if (!holder.startsWith("token:")) return holder;

@@ -123,7 +123,7 @@ export function ChannelCard({ channel, onReply, onChange, onRemove }: ChannelCar
         <ConfirmButton
           label="Remove"
           confirmLabel="Remove it now"
-          name={`Remove ${channel.name}`}
+          spoken={`Remove ${channel.name}`}
           onConfirm={onRemove}
         />
       </div>

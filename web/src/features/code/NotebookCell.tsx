@@ -8,7 +8,7 @@ const NotebookEditor = lazyComponent(() => import("./NotebookEditor"));
 
 interface NotebookCellProps {
   cell: Cell;
-  name: string;
+  title: string;
   language: Language;
   /** Grows when the editor shall have the focus. */
   focusRequests: number;
@@ -23,26 +23,26 @@ interface NotebookCellProps {
 
 /** One cell: its code, what to do with it, and what its last run has shown. */
 export function NotebookCell(props: NotebookCellProps) {
-  const { cell, name, language, isFirst, isLast } = props;
+  const { cell, title, language, isFirst, isLast } = props;
   const { run } = cell;
   const isBusy = run !== null && run.state !== "ended";
   return (
-    <li className="card notebook-cell" aria-label={name}>
+    <li className="card notebook-cell" aria-label={title}>
       <div className="notebook-head">
         <h2 className="quiet">
-          {name}
+          {title}
           {run !== null && <span className="chip">{`run ${run.number}`}</span>}
         </h2>
         <button type="button" className="small" disabled={isBusy || cell.code.trim() === ""} onClick={props.onRun}>
           {isBusy ? <span className="spinner" aria-hidden="true" /> : <Icon name="play" size={14} />}
           {run?.state === "waiting" ? "Waits" : isBusy ? "Runs" : "Run"}
-          <span className="visually-hidden"> {name}</span>
+          <span className="visually-hidden"> {title}</span>
         </button>
         <button
           type="button"
           className="plain-button"
           disabled={isFirst}
-          aria-label={`Move ${name} up`}
+          aria-label={`Move ${title} up`}
           onClick={() => props.onMove(-1)}
         >
           <Icon name="up" size={16} />
@@ -51,7 +51,7 @@ export function NotebookCell(props: NotebookCellProps) {
           type="button"
           className="plain-button"
           disabled={isLast}
-          aria-label={`Move ${name} down`}
+          aria-label={`Move ${title} down`}
           onClick={() => props.onMove(1)}
         >
           <Icon name="down" size={16} />
@@ -60,7 +60,7 @@ export function NotebookCell(props: NotebookCellProps) {
           className="plain-button"
           label={<Icon name="trash" size={16} />}
           confirmLabel="Delete"
-          name={`Delete ${name}`}
+          spoken={`Delete ${title}`}
           disabled={isBusy}
           onConfirm={props.onRemove}
         />
@@ -68,14 +68,14 @@ export function NotebookCell(props: NotebookCellProps) {
       <NotebookEditor
         id={cell.id}
         code={cell.code}
-        name={name}
+        name={title}
         language={language}
         focusRequests={props.focusRequests}
         onChange={props.onChange}
         onRun={props.onRun}
         onRunAndGoOn={props.onRunAndGoOn}
       />
-      {run !== null && <CellOutput run={run} name={name} />}
+      {run !== null && <CellOutput run={run} name={title} />}
     </li>
   );
 }

@@ -5,7 +5,7 @@ import { Icon } from "../../ui/Icon";
 import { useToasts } from "../../ui/Toasts";
 import { NotebookCell } from "./NotebookCell";
 import { Notebook } from "./notebook";
-import { FILE_ACCESS, type FileAccess, LANGUAGES, type Language, type Settings } from "./notebook.logic";
+import { FILE_ACCESS, type FileAccess, LANGUAGES, type Language, packagesOf, type Settings } from "./notebook.logic";
 import "./notebook.css";
 
 /** One for the tab: code goes on while another page is shown. */
@@ -55,6 +55,22 @@ export default function NotebookPage() {
             ))}
           </select>
         </label>
+        <label>
+          Packages
+          <input
+            key={settings.packages.join()}
+            defaultValue={settings.packages.join(", ")}
+            maxLength={1000}
+            autoCapitalize="off"
+            autoComplete="off"
+            spellCheck={false}
+            onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
+            onBlur={(event) => {
+              const packages = packagesOf(event.target.value);
+              if (packages.join() !== settings.packages.join()) change({ packages });
+            }}
+          />
+        </label>
         <label className="radio notebook-network">
           <input
             type="checkbox"
@@ -86,7 +102,7 @@ export default function NotebookPage() {
           <NotebookCell
             key={cell.id}
             cell={cell}
-            name={`Cell ${index + 1}`}
+            title={`Cell ${index + 1}`}
             language={settings.language}
             focusRequests={focus.id === cell.id ? focus.requests : 0}
             isFirst={index === 0}
@@ -111,7 +127,8 @@ export default function NotebookPage() {
       <p className="quiet small-print">
         <kbd>Shift Enter</kbd> runs a cell and goes to the next. <kbd>Ctrl Enter</kbd> runs it and stays.{" "}
         <kbd>Escape</kbd> then <kbd>Tab</kbd> leaves the editor. Each cell may use 128 MiB and 30 seconds of processor
-        time. With other settings, the variables begin anew. The code stays in this browser.
+        time. Packages are those that the computer has prepared; nothing is downloaded. With other settings, the
+        variables begin anew. The code stays in this browser.
       </p>
     </div>
   );

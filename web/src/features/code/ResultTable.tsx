@@ -16,11 +16,15 @@ export function ResultTable({ table }: { table: Table }) {
   const hasIndex = table.index.length > 0;
   return (
     <div className="notebook-table">
-      <div className="notebook-scroll" role="region" aria-label="Table" tabIndex={0}>
+      <div className="notebook-scroll" role="group" aria-label="Table" tabIndex={0}>
         <table>
           <thead>
             <tr>
-              {hasIndex && <th scope="col" aria-label="Index" />}
+              {hasIndex && (
+                <th scope="col">
+                  <span className="visually-hidden">Index</span>
+                </th>
+              )}
               {table.columns.map((column, at) => (
                 <th key={at} scope="col">
                   {show(column)}

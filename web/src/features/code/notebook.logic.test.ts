@@ -7,6 +7,7 @@ import {
   durationText,
   endText,
   newRun,
+  packagesOf,
   pictureOf,
   readStored,
   storedForm,
@@ -96,18 +97,34 @@ test("a picture is an address of data, also one that came as text", () => {
 });
 
 test("a context gets exactly what the settings say", () => {
-  const grants = (files: "none" | "read" | "write", network: boolean) =>
-    contextRequest({ language: "python", files, network }).grants;
-  expect(grants("none", false)).toEqual({ files: {}, network: false });
-  expect(grants("read", true)).toEqual({ files: { "/workspace": "r" }, network: true });
-  expect(grants("write", false)).toEqual({ files: { "/workspace": "rw" }, network: false });
+  const grants = (files: "none" | "read" | "write", network: boolean, packages: string[] = []) =>
+    contextRequest({ language: "python", files, network, packages }).grants;
+  expect(grants("none", false)).toEqual({ files: {}, network: false, packages: [] });
+  expect(grants("read", true)).toEqual({ files: { "/workspace": "r" }, network: true, packages: [] });
+  expect(grants("write", false, ["pandas"])).toEqual({
+    files: { "/workspace": "rw" },
+    network: false,
+    packages: ["pandas"],
+  });
+});
+
+test("packages are named as people write them", () => {
+  expect(packagesOf("")).toEqual([]);
+  expect(packagesOf(" pandas,numpy  yaml, pandas,")).toEqual(["pandas", "numpy", "yaml"]);
 });
 
 test("the code is kept, and whatever else is stored there is replaced by an empty notebook", () => {
-  const settings = { language: "wasm", files: "none", network: true } as const;
+  const settings = { language: "wasm", files: "none", network: true, packages: ["one"] } as const;
   const cells = [{ id: "1", code: "x", run: null }];
   expect(readStored(storedForm({ settings, cells, context: "c" }))).toEqual({ settings, codes: ["x"] });
-  const empty = { settings: { language: "python", files: "read", network: false }, codes: [""] };
-  for (const broken of [null, "", "{", "null", '{"cells":[1]}', '{"settings":{"language":"cobol","files":"all"}}'])
+  const empty = { settings: { language: "python", files: "read", network: false, packages: [] }, codes: [""] };
+  for (const broken of [
+    null,
+    "",
+    "{",
+    "null",
+    '{"cells":[1]}',
+    '{"settings":{"language":"cobol","files":"all","packages":"x"}}',
+  ])
     expect(readStored(broken)).toEqual(empty);
 });

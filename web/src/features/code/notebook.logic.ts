@@ -21,6 +21,8 @@ export interface Settings {
   language: Language;
   files: FileAccess;
   network: boolean;
+  /** Packages that are loaded before any code runs. They must be prepared in the computer. */
+  packages: readonly string[];
 }
 
 export type Shown = { kind: "text"; stream: "stdout" | "stderr"; text: string } | { kind: "item"; item: CodeItem };
@@ -76,10 +78,13 @@ export const succeeded = (run: CellRun): boolean =>
   run.end !== null && run.end.exit_code === 0 && run.end.limit === null;
 
 /** The body that creates a context with these settings. */
-export function contextRequest({ language, files, network }: Settings) {
+export function contextRequest({ language, files, network, packages }: Settings) {
   const granted = { none: {}, read: { "/workspace": "r" }, write: { "/workspace": "rw" } }[files];
-  return { language, label: "Notebook", grants: { files: granted, network } };
+  return { language, label: "Notebook", grants: { files: granted, network, packages } };
 }
+
+/** The names in a text, which may be between commas, spaces or both. */
+export const packagesOf = (text: string): string[] => [...new Set(text.split(/[\s,]+/).filter(Boolean))];
 
 /** How a run ended, in words; null for one that simply ended. */
 export function endText(end: CodeEnd): string | null {
@@ -175,6 +180,9 @@ export function readStored(text: string | null): { settings: Settings; codes: st
       language: settings.language && settings.language in LANGUAGES ? settings.language : "python",
       files: settings.files && settings.files in FILE_ACCESS ? settings.files : "read",
       network: settings.network === true,
+      packages: Array.isArray(settings.packages)
+        ? settings.packages.filter((name): name is string => typeof name === "string")
+        : [],
     },
     codes: codes.length === 0 ? [""] : codes,
   };

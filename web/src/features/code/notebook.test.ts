@@ -120,7 +120,7 @@ test("other settings begin with another context", async () => {
   const { notebook } = filled(gateway, "a");
   notebook.runAll();
   await settled(notebook);
-  await notebook.configure({ language: "javascript", files: "none", network: false });
+  await notebook.configure({ language: "javascript", files: "none", network: false, packages: [] });
   expect(gateway.contexts.size).toBe(0);
   expect(notebook.state().context).toBeNull();
 });

@@ -7,6 +7,7 @@ import { isDialogOpen, isTyping } from "../../ui/keyboard";
 import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { sessionPath, useGo, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
+import { wordOf } from "../../ui/words";
 import type { ChangeStepper } from "../files/SideBySide";
 import { CommentDialog } from "./CommentDialog";
 import {
@@ -33,10 +34,12 @@ interface ComparisonViewProps {
   points: DiffPoints;
   split: boolean;
   ignoresSpace: boolean;
+  /** Reads another page of the files. */
+  loadMore: () => Promise<void>;
 }
 
 /** The changed files of a comparison, the changes of one of them, and the comments on them. */
-export function ComparisonView({ comparison, points, split, ignoresSpace }: ComparisonViewProps) {
+export function ComparisonView({ comparison, points, split, ignoresSpace, loadMore }: ComparisonViewProps) {
   const { query } = useRoute();
   const go = useGo();
   const { total } = comparison;
@@ -77,12 +80,15 @@ export function ComparisonView({ comparison, points, split, ignoresSpace }: Comp
         comments={comments}
         approved={approved}
         onChoose={choose}
+        loadMore={loadMore}
       />
       <section className="diff-file" aria-label={file.path}>
         <header className="diff-file-head">
-          <h2 className="path">{file.path}</h2>
+          <h2 className="path">
+            <bdi>{file.path}</bdi>
+          </h2>
           <span className="chip" data-tone={TONES[file.word]}>
-            {file.word}
+            {wordOf(file.word)}
           </span>
           <button
             type="button"
@@ -211,9 +217,10 @@ interface FileListProps {
   comments: readonly Comment[];
   approved: readonly string[];
   onChoose: (path: string) => void;
+  loadMore: () => Promise<void>;
 }
 
-function FileList({ files, total, chosen, comments, approved, onChoose }: FileListProps) {
+function FileList({ files, total, chosen, comments, approved, onChoose, loadMore }: FileListProps) {
   const sum = (which: "added" | "removed") => files.reduce((all, file) => all + (file[which] ?? 0), 0);
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const rows = useMemo(() => fileRows(files, closed), [files, closed]);
@@ -250,10 +257,30 @@ function FileList({ files, total, chosen, comments, approved, onChoose }: FileLi
           ),
         )}
       </ul>
-      {total > files.length && (
-        <p className="quiet diff-total">and {countOf(total - files.length, "more file", "more files")}, not listed</p>
-      )}
+      {total > files.length && <MoreFiles listed={files.length} total={total} loadMore={loadMore} />}
     </aside>
+  );
+}
+
+/** The way to the files that are not listed yet. */
+function MoreFiles({ listed, total, loadMore }: { listed: number; total: number; loadMore: () => Promise<void> }) {
+  const [isLoading, setLoading] = useState(false);
+  const toasts = useToasts();
+  const load = () => {
+    setLoading(true);
+    void loadMore()
+      .catch(toasts.failed)
+      .finally(() => setLoading(false));
+  };
+  return (
+    <p className="diff-total diff-more-files">
+      <span className="quiet">
+        {listed.toLocaleString(LANGUAGE)} of {countOf(total, "file")} listed
+      </span>
+      <button type="button" className="small" disabled={isLoading} onClick={load}>
+        {isLoading ? "Loading…" : "List more files"}
+      </button>
+    </p>
   );
 }
 
@@ -274,7 +301,7 @@ function FileButton({ file, name, isChosen, isApproved, hasComments, onChoose }:
       onClick={() => onChoose(file.path)}
       title={file.path}
     >
-      <span className="diff-mark" data-word={file.word} role="img" aria-label={file.word}>
+      <span className="diff-mark" data-word={file.word} role="img" aria-label={wordOf(file.word)}>
         {SIGNS[file.word]}
       </span>
       <span className="diff-name">

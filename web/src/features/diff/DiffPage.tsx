@@ -1,5 +1,6 @@
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import type { HistoryComparison, HistoryPage, TimelineEvents } from "../../client/api";
+import { request } from "../../client/http";
 import { hasKind, useResource } from "../../data/resource";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
@@ -8,11 +9,12 @@ import { useGo, useRoute } from "../../ui/route";
 import { useNarrowScreen } from "../../ui/useNarrowScreen";
 import { TURN_ENDED, turnStarts } from "../history/timeline.logic";
 import { ComparisonView } from "./ComparisonView";
-import { type DiffPoints, diffPath, pointChoices, readPoints } from "./diff.logic";
+import { type DiffPoints, diffPath, isUnlisted, pointChoices, readPoints, withMoreFiles } from "./diff.logic";
 import "./diff.css";
 
 const VIEW_KEY = "freehold.diff";
 const SPACE_KEY = "freehold.diff.space";
+/** Files that are listed at once. More follow when the owner asks for them. */
 const MAX_FILES = 1000;
 const MAX_ENTRIES = 300;
 
@@ -22,7 +24,7 @@ export default function DiffPage() {
   const go = useGo();
   const isInPane = useIsInPane();
   const points = readPoints(query);
-  const { value, problem, reload } = useComparison(points);
+  const { value, problem, reload, loadMore } = useComparison(points, query.get("file"));
   const entries = useResource<HistoryPage>(`/v1/history?limit=${MAX_ENTRIES}`, {
     topic: "timeline",
     durable: true,
@@ -96,6 +98,7 @@ export default function DiffPage() {
           points={points}
           split={split && !isNarrow}
           ignoresSpace={ignoresSpace}
+          loadMore={loadMore}
         />
       )}
     </div>
@@ -103,7 +106,7 @@ export default function DiffPage() {
 }
 
 /** The comparison of two states. "before" a turn with several entries means before the first of them. */
-function useComparison(points: DiffPoints) {
+function useComparison(points: DiffPoints, file: string | null) {
   const turns = useResource<TimelineEvents>(
     `/v1/timeline?before=${Number.MAX_SAFE_INTEGER}&kind=${TURN_ENDED}&limit=1000`,
   );
@@ -111,8 +114,29 @@ function useComparison(points: DiffPoints) {
   const isKnown = !needsTurns || turns.value !== null || turns.problem !== null;
   const start = turnStarts(turns.value?.events ?? []).get(Number(points.new));
   const old = points.old === "before" ? (start ?? "before") : points.old;
-  return useResource<HistoryComparison>(
+  const { value, problem, reload, update } = useResource<HistoryComparison>(
     isKnown ? `/v1/history/compare?old=${old}&new=${points.new}&limit=${MAX_FILES}` : null,
+  );
+  const loadMore = async () => {
+    if (value === null) return;
+    // The two entries, as "now" may be another state by now.
+    const query = `old=${value.old?.id ?? 0}&new=${value.new.id}&limit=${MAX_FILES}&skip=${value.files.length}`;
+    const page = await request<HistoryComparison>(`/v1/history/compare?${query}`);
+    update((held) => withMoreFiles(held, page));
+  };
+  return { value: useUnlistedFile(value, file), problem, reload, loadMore };
+}
+
+/** The comparison, also with the file that the address names when that is on a later page of the files. */
+function useUnlistedFile(listed: HistoryComparison | null, file: string | null): HistoryComparison | null {
+  const isMissing = listed !== null && file !== null && isUnlisted(listed, file);
+  const states = `old=${listed?.old?.id ?? 0}&new=${listed?.new.id}`;
+  const found = useResource<HistoryComparison>(
+    isMissing ? `/v1/history/compare?${states}&limit=1&path=${encodeURIComponent(file)}` : null,
+  );
+  return useMemo(
+    () => (listed === null || found.value === null ? listed : withMoreFiles(listed, found.value)),
+    [listed, found.value],
   );
 }
 

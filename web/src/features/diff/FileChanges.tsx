@@ -9,6 +9,7 @@ import { type Comment, type CommentedLine, hasText } from "./diff.logic";
 import { ImageComparison } from "./ImageComparison";
 import { UnifiedDiff } from "./UnifiedDiff";
 import { decodeText, readFileAt, useFileVersions } from "./useFileVersions";
+import { VersionDownloads } from "./VersionDownloads";
 
 const SideBySide = lazyComponent(() => import("../files/SideBySide"), "Opening…");
 
@@ -47,7 +48,13 @@ export function FileChanges({ file, comparison, split, ignoresSpace, comments, o
         />
       );
   }
-  if (!hasText(file)) return <p className="empty diff-note">{noteFor(file)}</p>;
+  if (!hasText(file))
+    return (
+      <div className="empty diff-note">
+        <p>{noteFor(file)}</p>
+        {file.binary && <VersionDownloads file={file} old={old} now={now} />}
+      </div>
+    );
   if (isSplit && versions !== null && !versions.cut) {
     const [before, after] = [decodeText(versions.old), decodeText(versions.now)];
     if (!hasLongLine(before) && !hasLongLine(after))
@@ -85,7 +92,7 @@ export function FileChanges({ file, comparison, split, ignoresSpace, comments, o
 function noteFor(file: ComparedFile): string {
   const size = (count: number | null) => (count === null ? "no file" : formatBytes(count));
   if (file.binary)
-    return `${file.note.startsWith("too large") ? "Too large to show" : "Not a text file"}: ${size(file.old_size)} → ${size(file.new_size)}.`;
+    return `${file.note.startsWith("too large") ? "Too large to compare here" : "Not a text file"}: ${size(file.old_size)} → ${size(file.new_size)}.`;
   if (file.note) return `${file.note[0]?.toUpperCase()}${file.note.slice(1)}.`;
   if (file.old_mode !== file.new_mode && file.old_mode !== null && file.new_mode !== null)
     return `Only the permissions changed: ${(file.old_mode & 0o7777).toString(8)} → ${(file.new_mode & 0o7777).toString(8)}.`;

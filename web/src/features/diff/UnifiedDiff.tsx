@@ -5,6 +5,7 @@ import { countOf } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { shortLine } from "../../ui/plainText.logic";
 import { visibleText } from "../../ui/visibleText";
+import { wordOf } from "../../ui/words";
 import type { ChangeStepper } from "../files/SideBySide";
 import { diffLines, MORE_LINES, SHOWN_LINES } from "../history/history.logic";
 import { type Comment, type CommentedLine, linesOf, type Row, rowsOf } from "./diff.logic";
@@ -32,7 +33,7 @@ export function UnifiedDiff({ file, ignoresSpace, comments, onComment, readWhole
   const [whole, setWhole] = useState<readonly string[] | null>(null);
   const body = useRef<HTMLTableSectionElement>(null);
   const position = useRef(-1);
-  const rows = useMemo(() => rowsOf(lines, opened, whole), [lines, opened, whole]);
+  const rows = useMemo(() => rowsOf(lines, opened, whole, more), [lines, opened, whole, more]);
   const commentsByLine = useMemo(() => new Map(comments.map((one) => [`${one.side} ${one.line}`, one])), [comments]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another file starts at its first change
   useEffect(() => {
@@ -152,7 +153,9 @@ function DiffRow({
           {row.kind === "added" ? "+" : row.kind === "removed" ? "−" : ""}
         </td>
         <td className="diff-text">
-          {(row.kind === "added" || row.kind === "removed") && <span className="visually-hidden">{row.kind}: </span>}
+          {(row.kind === "added" || row.kind === "removed") && (
+            <span className="visually-hidden">{wordOf(row.kind)}: </span>
+          )}
           {visibleText(shortLine(row.text))}
         </td>
       </tr>

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
-import type { HistoryEntry } from "../../client/api";
+import type { ComparedFile, HistoryComparison, HistoryEntry } from "../../client/api";
 import { diffLines } from "../history/history.logic";
 import {
   type Comment,
   diffPath,
+  downloadableVersions,
+  isUnlisted,
   nextUnapproved,
   pointChoices,
   promptOf,
@@ -11,9 +13,11 @@ import {
   readComments,
   readPoints,
   rowsOf,
+  showCommand,
   storeApproved,
   storeComments,
   withComment,
+  withMoreFiles,
 } from "./diff.logic";
 
 const UNIFIED = `--- a/x
@@ -90,6 +94,12 @@ test("hidden lines are counted, and shown on demand", () => {
   expect(open.at(-1)).toMatchObject({ kind: "same", text: "twelve", old: 12, new: 12 });
 });
 
+test("the rest of the file is offered after its last change only", () => {
+  const { lines, more } = diffLines(UNIFIED, 4); // to the line 4
+  expect(more).toBeGreaterThan(0);
+  expect(rowsOf(lines, new Set(["rest"]), WHOLE, more).at(-1)).toMatchObject({ kind: "added", text: "4" });
+});
+
 const comment = (line: number, text: string, side: "old" | "new" = "new"): Comment => ({
   path: "workspace/src/a.py",
   side,
@@ -161,4 +171,33 @@ test("approvals are kept with their comparison", () => {
   expect(readApproved("1..3", store)).toEqual([]);
   storeApproved("1..2", [], store);
   expect(held.size).toBe(0);
+});
+
+const comparisonOf = (total: number, ...paths: string[]) =>
+  ({ old: null, new: { id: 4 }, files: paths.map((path) => ({ path })), total }) as unknown as HistoryComparison;
+
+test("a page of files is added once, and only to the comparison that it belongs to", () => {
+  const held = comparisonOf(3, "a", "b");
+  const page = comparisonOf(3, "c");
+  const both = withMoreFiles(withMoreFiles(held, page), page);
+  expect(both.files.map((file) => file.path)).toEqual(["a", "b", "c"]);
+  const other = { ...page, new: { id: 5 } } as HistoryComparison;
+  expect(withMoreFiles(held, other)).toBe(held);
+});
+
+test("a file that is on a later page is looked for, and one that is listed or on no page is not", () => {
+  const held = comparisonOf(3, "a", "b");
+  expect(isUnlisted(held, "c")).toBe(true);
+  expect(isUnlisted(held, "a")).toBe(false);
+  expect(isUnlisted(comparisonOf(2, "a", "b"), "c")).toBe(false);
+});
+
+test("the versions that exist can be downloaded", () => {
+  const file = { old_size: 10, new_size: null } as ComparedFile;
+  expect(downloadableVersions(file, 3, null)).toEqual([{ side: "old", entry: 3, size: 10 }]);
+  expect(downloadableVersions({ ...file, new_size: 20 }, 3, 4).map(({ side }) => side)).toEqual(["old", "new"]);
+});
+
+test("a shell takes the path of the command as it is", () => {
+  expect(showCommand(3, "workspace/it's $HOME.bin")).toBe("freehold show '3:workspace/it'\\''s $HOME.bin' > 3-version");
 });

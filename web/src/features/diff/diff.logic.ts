@@ -1,4 +1,4 @@
-import type { ComparedFile, HistoryEntry } from "../../client/api";
+import type { ComparedFile, HistoryComparison, HistoryEntry } from "../../client/api";
 import { shorten } from "../../ui/format";
 import type { Comment, CommentedLine } from "../files/SideBySide";
 import { type DiffLine, entryTitle } from "../history/history.logic";
@@ -66,12 +66,14 @@ const MAX_OPENED = 1_000;
 
 /**
  * The rows of a unified diff. Between hunks there is a gap with the number of hidden lines; an open gap is filled from
- * the new file. The first row of each run of changed lines has a number.
+ * the new file. The first row of each run of changed lines has a number. `more` lines follow that are not drawn yet, so
+ * that what comes after them is not known to be unchanged.
  */
 export function rowsOf(
   lines: readonly DiffLine[],
   opened: ReadonlySet<string>,
   whole: readonly string[] | null,
+  more = 0,
 ): Row[] {
   const rows: Row[] = [];
   let old = 1;
@@ -110,7 +112,7 @@ export function rowsOf(
     if (line.old !== null) old = line.old + 1;
     if (line.new !== null) now = line.new + 1;
   }
-  if (lines.length > 0 && old > 1 && now > 1) {
+  if (more === 0 && lines.length > 0 && old > 1 && now > 1) {
     if (whole === null) rows.push({ kind: "gap", key: "rest", count: null });
     else fill("rest", whole.length - now + 1);
   }
@@ -211,6 +213,18 @@ export function nextUnapproved<File extends Pick<ComparedFile, "path">>(
   return order.find((file) => !approved.includes(file.path)) ?? null;
 }
 
+/** A comparison with another page of its files. A page that came twice adds nothing. */
+export function withMoreFiles(held: HistoryComparison, page: HistoryComparison): HistoryComparison {
+  const isSame = (held.old?.id ?? 0) === (page.old?.id ?? 0) && held.new.id === page.new.id;
+  if (!isSame) return held;
+  const known = new Set(held.files.map((file) => file.path));
+  return { ...held, files: [...held.files, ...page.files.filter((file) => !known.has(file.path))] };
+}
+
+/** Whether a file may be on a page of the comparison that was not read yet. */
+export const isUnlisted = (held: HistoryComparison, path: string): boolean =>
+  held.total > held.files.length && !held.files.some((file) => file.path === path);
+
 /** The file to show: the wanted one, or the first. */
 export function chosenFile(files: readonly ComparedFile[], wanted: string | null): ComparedFile | null {
   return files.find((file) => file.path === wanted) ?? files[0] ?? null;
@@ -220,6 +234,29 @@ export function chosenFile(files: readonly ComparedFile[], wanted: string | null
 export function nextFile(files: readonly ComparedFile[], from: string, step: 1 | -1): ComparedFile | null {
   const at = files.findIndex((file) => file.path === from);
   return at < 0 ? null : (files[at + step] ?? null);
+}
+
+/** A larger version is not read into the browser. */
+export const MAX_DOWNLOAD = 256 * 1024 * 1024;
+
+export interface DownloadableVersion {
+  side: "old" | "new";
+  entry: number;
+  size: number;
+}
+
+/** The versions of a file that history has. */
+export function downloadableVersions(file: ComparedFile, old: number | null, now: number | null) {
+  const versions: DownloadableVersion[] = [];
+  if (old !== null && file.old_size !== null) versions.push({ side: "old", entry: old, size: file.old_size });
+  if (now !== null && file.new_size !== null) versions.push({ side: "new", entry: now, size: file.new_size });
+  return versions;
+}
+
+/** The command that writes a file as it was at an entry. A shell takes every path as it is. */
+export function showCommand(entry: number, path: string): string {
+  const quoted = `'${`${entry}:${path}`.replaceAll("'", "'\\''")}'`;
+  return `freehold show ${quoted} > ${entry}-version`;
 }
 
 /** Whether a file is text that can be compared line by line. */

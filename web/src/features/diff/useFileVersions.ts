@@ -10,7 +10,24 @@ export interface FileVersions {
   cut: boolean;
 }
 
-/** A file as it was at an entry; null when it did not exist. */
+/** The whole file as it was at an entry, read in parts that the browser may put on its disk. */
+export async function readBlobAt(entry: number, path: string): Promise<Blob> {
+  const parts: Blob[] = [];
+  let offset = 0;
+  for (;;) {
+    const address = `/v1/history/${entry}/file?path=${encodeURIComponent(path)}&offset=${offset}`;
+    const { base64, more } = await request<ShownFile>(address);
+    const bytes = bytesOf(base64 ?? "");
+    parts.push(new Blob([bytes]));
+    offset += bytes.length;
+    if (more !== true || bytes.length === 0) return new Blob(parts, { type: "application/octet-stream" });
+  }
+}
+
+const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+
+/** The start of a file as it was at an entry; null when it did not exist. */
 export async function readFileAt(
   entry: number | null,
   path: string,
@@ -18,7 +35,7 @@ export async function readFileAt(
   if (entry === null) return null;
   const found = await request<ShownFile>(`/v1/history/${entry}/file?path=${encodeURIComponent(path)}`);
   if (typeof found.base64 !== "string") return null;
-  return { bytes: Uint8Array.from(atob(found.base64), (char) => char.charCodeAt(0)), cut: found.more === true };
+  return { bytes: bytesOf(found.base64), cut: found.more === true };
 }
 
 export const decodeText = (bytes: Uint8Array | null): string =>

@@ -113,7 +113,7 @@ function DeadLetters({ letters, busy, onChange }: DeadLettersProps) {
               <ConfirmButton
                 label="Remove"
                 confirmLabel="Remove?"
-                name={`Remove: event ${letter.sequence}`}
+                spoken={`Remove: event ${letter.sequence}`}
                 disabled={busy}
                 onConfirm={() => onChange("drop", [letter])}
               />

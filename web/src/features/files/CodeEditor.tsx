@@ -20,7 +20,8 @@ interface EditorProps {
   /** The line to go to; null for none. */
   line: number | null;
   onChange: (text: string) => void;
-  onSave: () => void;
+  /** With the text of the editor: the last `onChange` may not be drawn yet. */
+  onSave: (text: string) => void;
 }
 
 /**
@@ -64,8 +65,8 @@ export default function CodeEditor({ path, text, line, onChange, onSave }: Edito
           keymap.of([
             {
               key: "Mod-s",
-              run: () => {
-                latest.current.onSave();
+              run: ({ state }) => {
+                latest.current.onSave(state.sliceDoc());
                 return true;
               },
             },

@@ -97,15 +97,17 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
   }, [changes, path, load]);
 
   const save = useCallback(
-    async (how: { overwrite?: boolean } = {}) => {
+    async (how: { overwrite?: boolean; typed?: string } = {}) => {
       const held = state.current;
-      if (held.opened === null || held.saving || (!held.dirty && !how.overwrite)) return;
+      const text = how.typed ?? held.text;
+      const isSaved = held.opened?.content.kind === "text" && held.opened.content.text === text;
+      if (held.opened === null || held.saving || (isSaved && !how.overwrite)) return;
       setSaving(true);
-      const body = new TextEncoder().encode(held.text);
+      const body = new TextEncoder().encode(text);
       try {
         const condition: Record<string, string> = how.overwrite ? {} : { "if-match": held.opened.etag };
         const written = await upload<WrittenFile>(contentPath(path), body, condition);
-        setOpened({ content: { kind: "text", text: held.text }, bytes: body, etag: written.etag, size: body.length });
+        setOpened({ content: { kind: "text", text }, bytes: body, etag: written.etag, size: body.length });
         setConflict(false);
         setOnDisk(null);
         setProblem(null);
@@ -221,7 +223,13 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
           )}
           {opened.content.kind === "text" && onDisk === null && !(isPreview && canPreview) && (
             <PlainTextBoundary text={opened.content.text}>
-              <CodeEditor path={path} text={text} line={line} onChange={setText} onSave={() => void save()} />
+              <CodeEditor
+                path={path}
+                text={text}
+                line={line}
+                onChange={setText}
+                onSave={(typed) => void save({ typed })}
+              />
             </PlainTextBoundary>
           )}
           {opened.content.kind === "long-lines" && (

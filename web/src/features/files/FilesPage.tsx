@@ -206,6 +206,7 @@ export default function FilesPage() {
           </p>
         )}
       </aside>
+      <h1 className="visually-hidden split-title">Files</h1>
       {path === null ? (
         <div className="split-empty">
           <p className="quiet">Choose a file, or drop files here to upload them.</p>

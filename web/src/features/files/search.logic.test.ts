@@ -17,6 +17,8 @@ test("the match is highlightMatch, and a long line is cut around it", () => {
   ]);
   const long = highlightMatch({ text: `${"a".repeat(100)}needle${"b".repeat(300)}`, column: 101 }, "needle", false);
   expect(long.map((piece) => piece.text.length)).toEqual([31, 6, 161]);
+  const far = highlightMatch({ text: `…${"a".repeat(100)}needle`, column: 9_000 }, "n.+e", true);
+  expect(far.map((piece) => piece.text)).toEqual([`…${"a".repeat(30)}`, "needle"]);
   expect(highlightMatch({ text: "abc", column: 2 }, "b+", true)).toEqual([
     { text: "a", hit: false },
     { text: "bc", hit: false },

@@ -17,6 +17,8 @@ export function hitsByFile(hits: readonly TextHit[]): FileHits[] {
 }
 
 const MAX_BEFORE = 30;
+/** Characters before a match that is far from the begin of its line. The text has an ellipsis for all before them. */
+const BEFORE_FAR_MATCH = 100;
 const MAX_AFTER = 160;
 
 /** The part of a line around the match, in pieces. The column counts bytes, so the match is searched again. */
@@ -29,7 +31,8 @@ export function highlightMatch(
   let length = wanted.length;
   if (!regex) at = hit.text.toLowerCase().indexOf(wanted.toLowerCase());
   if (at < 0) {
-    at = Math.min(hit.column - 1, hit.text.length);
+    const isFar = hit.text.startsWith("…") && hit.column > hit.text.length;
+    at = Math.min(isFar ? BEFORE_FAR_MATCH + 1 : hit.column - 1, hit.text.length);
     length = 0;
   }
   const lead = hit.text.slice(0, at).trimStart();

@@ -4,7 +4,7 @@ import { type Problem, problemOf, request } from "../../client/http";
 import { useResource } from "../../data/resource";
 import { Notice } from "../../ui/Notice";
 import { visibleText } from "../../ui/visibleText";
-import { computersByNode, headlineOf, leftOutOf } from "./fleet.logic";
+import { computersByNode, headlineOf, leftOutOf, movingMachines } from "./fleet.logic";
 import { ComputerName, NodeCard } from "./NodeCard";
 import "./fleet.css";
 
@@ -68,6 +68,7 @@ export default function FleetPage() {
             <h2 id="fleet-nodes">Nodes</h2>
             <NodeList fleet={value} busy={isBusy} onDrain={drain} onRemove={remove} />
           </section>
+          <MachineList fleet={value} />
           {value.waiting_count > 0 && <WaitList waiting={value.waiting} total={value.waiting_count} />}
         </div>
       )}
@@ -80,11 +81,11 @@ function nodePath(node: FleetNode): string {
 }
 
 function FleetState({ fleet }: { fleet: Fleet }) {
-  if (fleet.nodes.length === 0) return null;
+  if (fleet.nodes.length === 0 && fleet.trouble === "") return null;
   const headline = headlineOf(fleet);
   return (
     <section className="card fleet-headline" data-tone={headline.tone} aria-label="State">
-      <p role="status">{headline.text}</p>
+      <p role="status">{visibleText(headline.text)}</p>
     </section>
   );
 }
@@ -122,6 +123,24 @@ function NodeList({ fleet, busy, onDrain, onRemove }: NodeListProps) {
       </ul>
       {leftOut !== null && <p className="quiet">{leftOut}</p>}
     </>
+  );
+}
+
+function MachineList({ fleet }: { fleet: Fleet }) {
+  const moving = movingMachines(fleet);
+  if (moving.length === 0) return null;
+  return (
+    <section aria-labelledby="fleet-machines">
+      <h2 id="fleet-machines">Machines that come or go</h2>
+      <ul className="fleet-list">
+        {moving.map(({ machine, text }) => (
+          <li key={machine.name} className="card fleet-node">
+            <h3>{machine.name}</h3>
+            <p className="quiet">{visibleText(text)}</p>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

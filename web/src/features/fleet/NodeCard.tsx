@@ -2,7 +2,7 @@ import type { FleetComputer, FleetNode } from "../../client/api";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { sessionPath } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
-import { labelsOf, roomOf } from "./fleet.logic";
+import { labelsOf, othersOf, roomOf } from "./fleet.logic";
 
 interface NodeCardProps {
   node: FleetNode;
@@ -40,7 +40,7 @@ export function NodeCard({ node, computers, busy, onDrain, onRemove }: NodeCardP
           </div>
         ))}
       </div>
-      <ComputerList computers={computers} />
+      <ComputerList node={node} computers={computers} />
       <div className="answers">
         <button
           type="button"
@@ -53,7 +53,7 @@ export function NodeCard({ node, computers, busy, onDrain, onRemove }: NodeCardP
         </button>
         <ConfirmButton
           label="Remove"
-          name={`Remove ${name}`}
+          spoken={`Remove ${name}`}
           confirmLabel={node.computers > 0 ? "Remove and lose its computers" : "Remove this node"}
           disabled={busy}
           onConfirm={onRemove}
@@ -63,16 +63,21 @@ export function NodeCard({ node, computers, busy, onDrain, onRemove }: NodeCardP
   );
 }
 
-function ComputerList({ computers }: { computers: readonly FleetComputer[] }) {
-  if (computers.length === 0) return <p className="quiet">No computers.</p>;
+function ComputerList({ node, computers }: Pick<NodeCardProps, "node" | "computers">) {
+  const others = othersOf(computers.length, node);
   return (
-    <ul className="fleet-computers">
-      {computers.map((computer) => (
-        <li key={computer.id}>
-          <ComputerName computer={computer} /> <span className="quiet">{WORK[computer.state]}</span>
-        </li>
-      ))}
-    </ul>
+    <>
+      {computers.length > 0 && (
+        <ul className="fleet-computers">
+          {computers.map((computer) => (
+            <li key={computer.id}>
+              <ComputerName computer={computer} /> <span className="quiet">{WORK[computer.state]}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+      {others !== null && <p className="quiet">{others}</p>}
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Fleet, FleetComputer, FleetNode } from "../../client/api";
-import { computersByNode, headlineOf, labelsOf, leftOutOf, roomOf } from "./fleet.logic";
+import { computersByNode, headlineOf, labelsOf, leftOutOf, movingMachines, othersOf, roomOf } from "./fleet.logic";
 
 function node(changes: Partial<FleetNode> = {}): FleetNode {
   return {
@@ -33,6 +33,8 @@ function fleet(changes: Partial<Fleet> = {}): Fleet {
     waiting: [],
     computer_count: 0,
     waiting_count: 0,
+    machines: [],
+    trouble: "",
     ...changes,
   };
 }
@@ -43,6 +45,18 @@ describe("a fleet", () => {
     expect(headlineOf(fleet({ waiting_count: 3 })).text).toBe("3 computers wait for room.");
     expect(headlineOf(fleet({ waiting_count: 1, nodes: [node({ state: "away" })] })).text).toBe("1 node is away.");
     expect(headlineOf(fleet({ ready: false })).text).toContain("Ray is starting");
+  });
+
+  it("shows machines that come or go, and says why none can come", () => {
+    const starting = { name: "small-1", kind: "small", state: "starting", trouble: "" } as const;
+    const stuck = { name: "small-2", kind: "small", state: "stopping", trouble: "no answer" } as const;
+    const joined = { name: "small-3", kind: "small", state: "joined", trouble: "" } as const;
+    const texts = movingMachines(fleet({ machines: [starting, stuck, joined] })).map(({ text }) => text);
+    expect(texts).toEqual(["Starting", "Cannot be ended: no answer"]);
+    expect(headlineOf(fleet({ trouble: "no money" }))).toEqual({
+      text: "No machine can be started: no money",
+      tone: "alarm",
+    });
   });
 
   it("shows how much of a node is in use, and GPUs only where there are some", () => {
@@ -61,5 +75,12 @@ describe("a fleet", () => {
     expect(labelsOf(node())).toBe("arch=x86_64, region=home");
     expect(leftOutOf(500, 500)).toBeNull();
     expect(leftOutOf(500, 501)).toBe("1 more computer not shown.");
+  });
+
+  it("says that a node has computers when none or only some of them are listed", () => {
+    expect(othersOf(0, node({ computers: 48 }))).toBe("48 more computers not shown.");
+    expect(othersOf(47, node({ computers: 48 }))).toBe("1 more computer not shown.");
+    expect(othersOf(48, node({ computers: 48 }))).toBeNull();
+    expect(othersOf(0, node({ computers: 0 }))).toBe("No computers.");
   });
 });

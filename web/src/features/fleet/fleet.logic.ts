@@ -1,4 +1,4 @@
-import type { Fleet, FleetComputer, FleetNode } from "../../client/api";
+import type { Fleet, FleetComputer, FleetMachine, FleetNode } from "../../client/api";
 import { countOf, formatBytes } from "../../ui/format";
 
 export type Tone = "leaf" | "amber" | "alarm";
@@ -10,12 +10,25 @@ export function headlineOf(fleet: Fleet): { text: string; tone: Tone } {
   }
   const away = fleet.nodes.filter((node) => node.state === "away").length;
   if (away > 0) return { text: away === 1 ? "1 node is away." : `${away} nodes are away.`, tone: "alarm" };
+  if (fleet.trouble !== "") return { text: `No machine can be started: ${fleet.trouble}`, tone: "alarm" };
   if (fleet.waiting_count > 0) {
     const text =
       fleet.waiting_count === 1 ? "1 computer waits for room." : `${fleet.waiting_count} computers wait for room.`;
     return { text, tone: "amber" };
   }
   return { text: "All nodes are ready.", tone: "leaf" };
+}
+
+/** The machines that come or go, and what is said of each. One that has joined is among the nodes. */
+export function movingMachines(fleet: Fleet): { machine: FleetMachine; text: string }[] {
+  return fleet.machines
+    .filter((machine) => machine.state !== "joined")
+    .map((machine) => ({ machine, text: stateOf(machine) }));
+}
+
+function stateOf(machine: FleetMachine): string {
+  if (machine.trouble !== "") return `Cannot be ended: ${machine.trouble}`;
+  return machine.state === "starting" ? "Starting" : "Ending: it had no computers";
 }
 
 /** One thing that a node offers, and how much of it is in use. */
@@ -69,6 +82,11 @@ export function computersByNode(computers: readonly FleetComputer[]): Map<string
 /** What is not listed, because there is too much of it. */
 export function leftOutOf(shown: number, total: number): string | null {
   return total > shown ? `${countOf(total - shown, "more computer")} not shown.` : null;
+}
+
+/** What is said below the computers of one node that are listed: how many there are besides. */
+export function othersOf(listed: number, node: FleetNode): string | null {
+  return listed === 0 && node.computers === 0 ? "No computers." : leftOutOf(listed, node.computers);
 }
 
 function round(value: number): string {

@@ -6,7 +6,10 @@ import { Notice } from "../../ui/Notice";
 import { visibleText } from "../../ui/visibleText";
 import { UnifiedDiffTable } from "../history/DiffTable";
 import type { RunGit } from "./GitPage";
-import { changeWord, filesOn, type Side, splitDiff } from "./git.logic";
+import { changeWord, filesOn, pathsOf, type Side, splitDiff } from "./git.logic";
+
+/** Paths that the gateway takes at once. */
+const MAX_STAGED = 2_000;
 
 interface ChangedFilesProps {
   state: GitState;
@@ -21,7 +24,8 @@ export function ChangedFiles({ state, side, busy, run }: ChangedFilesProps) {
   const files = filesOn(side, state.files);
   const isIndex = side === "index";
   const title = isIndex ? "Staged" : "Changes";
-  const stage = (paths: string[]) => void run("stage", { files: paths, staged: !isIndex });
+  const stage = (chosen: readonly GitFile[]) =>
+    void run("stage", { files: pathsOf(side, chosen).slice(0, MAX_STAGED), staged: !isIndex });
   return (
     <section aria-labelledby={`git-${side}`}>
       <div className="section-head">
@@ -29,12 +33,7 @@ export function ChangedFiles({ state, side, busy, run }: ChangedFilesProps) {
           {title} <span className="quiet">{files.length}</span>
         </h2>
         {files.length > 0 && (
-          <button
-            type="button"
-            className="small"
-            disabled={busy}
-            onClick={() => stage(files.map((one) => one.path).slice(0, 2_000))}
-          >
+          <button type="button" className="small" disabled={busy} onClick={() => stage(files)}>
             {isIndex ? "Unstage all" : "Stage all"}
           </button>
         )}
@@ -66,7 +65,7 @@ export function ChangedFiles({ state, side, busy, run }: ChangedFilesProps) {
                   className="small"
                   disabled={busy}
                   aria-label={`${isIndex ? "Unstage" : "Stage"} ${visibleText(file.path)}`}
-                  onClick={() => stage([file.path])}
+                  onClick={() => stage([file])}
                 >
                   {isIndex ? "Unstage" : "Stage"}
                 </button>

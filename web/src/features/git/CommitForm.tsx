@@ -1,20 +1,26 @@
 import { type FormEvent, useContext, useState } from "react";
 import { type Problem, problemOf } from "../../client/http";
+import { countOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { PaneContext } from "../../ui/pane";
-import { askForMessage } from "./commitMessage";
+import { visibleText } from "../../ui/visibleText";
+import { askForMessage, proposeMessage } from "./commitMessage";
 import type { RunGit } from "./GitPage";
 
 interface CommitFormProps {
   folder: string;
   /** Staged files. */
   count: number;
+  /** A model that can write the message; null when none is cheap. */
+  model: string | null;
   busy: boolean;
   run: RunGit;
 }
 
-/** Commits what is staged. Beside a session, its agent can be asked for the message. */
-export function CommitForm({ folder, count, busy, run }: CommitFormProps) {
+const WRITING = { agent: "The agent writes a message…", model: "The model writes a message…" } as const;
+
+/** Commits what is staged. The agent of the session beside it, or else a cheap model, can be asked for the message. */
+export function CommitForm({ folder, count, model, busy, run }: CommitFormProps) {
   const [message, setMessage] = useState("");
   const [isAsking, setAsking] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -25,11 +31,10 @@ export function CommitForm({ folder, count, busy, run }: CommitFormProps) {
     if (await run("commit", { message })) setMessage("");
   }
   async function ask() {
-    if (session === null) return;
     setAsking(true);
     setProblem(null);
     try {
-      setMessage(await askForMessage(session, folder));
+      setMessage(await (session === null ? proposeMessage(folder) : askForMessage(session, folder)));
     } catch (error) {
       setProblem(problemOf(error));
     }
@@ -39,7 +44,7 @@ export function CommitForm({ folder, count, busy, run }: CommitFormProps) {
     <form className="stack git-commit" aria-label="Commit" onSubmit={(event) => void submit(event)}>
       <textarea
         aria-label="Commit message"
-        placeholder={isAsking ? "The agent writes a message…" : "Commit message"}
+        placeholder={isAsking ? WRITING[session === null ? "model" : "agent"] : "Commit message"}
         rows={3}
         maxLength={20_000}
         value={message}
@@ -51,14 +56,21 @@ export function CommitForm({ folder, count, busy, run }: CommitFormProps) {
       {problem && <Notice problem={problem} />}
       <div className="answers">
         <button type="submit" className="primary" disabled={busy || count === 0 || message.trim() === ""}>
-          Commit {count > 0 && (count === 1 ? "1 file" : `${count} files`)}
+          Commit {count > 0 && countOf(count, "file")}
         </button>
-        {session !== null && (
+        {(session !== null || model !== null) && (
           <button type="button" disabled={count === 0 || isAsking} onClick={() => void ask()}>
-            {isAsking && <span className="spinner" aria-hidden="true" />} Ask the agent for a message
+            {isAsking && <span className="spinner" aria-hidden="true" />}{" "}
+            {session === null ? "Propose a message" : "Ask the agent for a message"}
           </button>
         )}
       </div>
+      {session === null &&
+        (model === null ? (
+          <p className="quiet small-print">Open Git beside a session, and its agent can write the message.</p>
+        ) : (
+          <p className="quiet small-print">For a proposal, what is staged is sent to {visibleText(model)}.</p>
+        ))}
     </form>
   );
 }

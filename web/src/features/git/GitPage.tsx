@@ -98,6 +98,7 @@ export default function GitPage() {
             key={folder}
             folder={folder}
             count={filesOn("index", found.files).length}
+            model={found.message_model}
             busy={busy !== null}
             run={run}
           />

@@ -105,7 +105,7 @@ function WorktreeRow({ tree, busy, onRemove }: { tree: GitWorktree; busy: boolea
           <ConfirmButton
             label="Remove"
             confirmLabel="Remove the folder"
-            name={`Remove the worktree ${title}`}
+            spoken={`Remove the worktree ${title}`}
             disabled={busy}
             onConfirm={onRemove}
           />

@@ -1,4 +1,4 @@
-import type { PromptAccepted, SessionEvents } from "../../client/api";
+import type { GitMessage, PromptAccepted, SessionEvents } from "../../client/api";
 import { RequestFailed, request } from "../../client/http";
 import { messageIn, messagePrompt } from "./git.logic";
 
@@ -22,4 +22,9 @@ export async function askForMessage(session: string, folder: string): Promise<st
     message: "The agent has not answered yet.",
     hint: "Its answer will be in the conversation.",
   });
+}
+
+/** Asks a cheap model for a message of what is staged. */
+export async function proposeMessage(folder: string): Promise<string> {
+  return (await request<GitMessage>("/v1/git/message", { method: "POST", body: { folder } })).message;
 }

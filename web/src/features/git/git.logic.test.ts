@@ -5,6 +5,7 @@ import {
   distanceText,
   filesOn,
   messageIn,
+  pathsOf,
   splitDiff,
   splitFiles,
   targetOf,
@@ -25,6 +26,13 @@ test("a file with staged and other changes is on both sides", () => {
   expect(filesOn("worktree", files).map((one) => one.path)).toEqual(["b", "c"]);
   expect(changeWord(file("c", "", "?"), "worktree")).toBe("new");
   expect(changeWord(file("c", "", "U", true), "worktree")).toBe("conflict");
+});
+
+test("a file that was renamed is taken out of the index with both of its names", () => {
+  const renamed = { ...file("new", "R", "M"), old_path: "old" };
+  expect(pathsOf("index", [renamed, file("a", "M", "")])).toEqual(["old", "new", "a"]);
+  expect(pathsOf("worktree", [renamed]), "the index has no old name any more").toEqual(["new"]);
+  expect(pathsOf("index", [{ ...renamed, staged: "C" }]), "a copy leaves the other file").toEqual(["new"]);
 });
 
 const HEAD = "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n";
@@ -61,6 +69,7 @@ const state = (part: Partial<GitState>): GitState => ({
   worktrees: [],
   remotes: [],
   unfinished: null,
+  message_model: null,
   ...part,
 });
 

@@ -7,6 +7,13 @@ export function filesOn(side: Side, files: readonly GitFile[]): GitFile[] {
   return files.filter((file) => (side === "index" ? file.staged : file.unstaged) !== "");
 }
 
+/** The paths that are staged or taken out together: of a file that was renamed on this side, both names. */
+export function pathsOf(side: Side, files: readonly GitFile[]): string[] {
+  return files.flatMap(({ path, old_path, staged, unstaged }) =>
+    old_path !== null && (side === "index" ? staged : unstaged) === "R" ? [old_path, path] : [path],
+  );
+}
+
 const WORDS: Record<string, string> = {
   M: "changed",
   T: "changed",

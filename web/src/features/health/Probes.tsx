@@ -5,6 +5,7 @@ import { Notice } from "../../ui/Notice";
 import { useNow } from "../../ui/useNow";
 import { errorText, sortComponents, summary } from "./health.logic";
 import "./health.css";
+import { wordOf } from "../../ui/words";
 
 const POLL_INTERVAL = 15_000;
 
@@ -29,7 +30,7 @@ export function Probes() {
               return (
                 <li key={component.name} data-state={component.state}>
                   <span className="health-name">{component.name}</span>
-                  <span className="health-state">{component.state}</span>
+                  <span className="health-state">{wordOf(component.state)}</span>
                   <time dateTime={component.since} title={formatDateTime(since)}>
                     since {formatAge(since, now)}
                   </time>

@@ -16,6 +16,7 @@ import {
   toneOf,
 } from "./programs.logic";
 import "./health.css";
+import { wordOf } from "../../ui/words";
 
 const POLL_INTERVAL = 10_000;
 /** The keeper records an event shortly before it reports the new state. */
@@ -63,7 +64,7 @@ export function Programs() {
               <p className="row-title">
                 <strong>{programTitle(program.name)}</strong>{" "}
                 <span className="chip" data-tone={toneOf(program)}>
-                  {program.state}
+                  {wordOf(program.state)}
                 </span>{" "}
                 <span className="quiet">{programDescription(program.name)}</span>
               </p>
@@ -148,5 +149,5 @@ function RestartButton({ program, busy, onRestart }: { program: ProgramInfo; bus
       </button>
     );
   }
-  return <ConfirmButton label="Restart" confirmLabel={warning} name={name} disabled={busy} onConfirm={onRestart} />;
+  return <ConfirmButton label="Restart" confirmLabel={warning} spoken={name} disabled={busy} onConfirm={onRestart} />;
 }

@@ -1,5 +1,6 @@
 import type { ProgramInfo, SleepState } from "../../client/api";
-import { formatBytes } from "../../ui/format";
+import { translate } from "../../language/translation";
+import { countOf, formatBytes } from "../../ui/format";
 
 type Tone = "leaf" | "amber" | "alarm";
 
@@ -23,7 +24,7 @@ export function formatDuration(seconds: number): string {
   if (whole < 3600) return `${Math.floor(whole / 60)} min`;
   if (whole < 86_400) return `${Math.floor(whole / 3600)} h`;
   const days = Math.floor(whole / 86_400);
-  return days === 1 ? "1 day" : `${days} days`;
+  return countOf(days, "day");
 }
 
 /** "pid 12 · for 3 h · 54 MB · restarted twice", as far as it is known. */
@@ -31,7 +32,7 @@ export function programFacts(program: ProgramInfo, now: number): string {
   const times = ["", "restarted once", "restarted twice"][program.restarts] ?? `restarted ${program.restarts} times`;
   return [
     program.pid === null ? "" : `pid ${program.pid}`,
-    `for ${formatDuration(now - program.since)}`,
+    translate("for {0}", formatDuration(now - program.since)),
     program.memory === null ? "" : formatBytes(program.memory),
     times,
     program.next_start_in === null ? "" : `starts again in ${formatDuration(program.next_start_in)}`,

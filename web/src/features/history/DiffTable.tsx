@@ -4,6 +4,7 @@ import { shortLine } from "../../ui/plainText.logic";
 import { visibleText } from "../../ui/visibleText";
 import { type DiffLine, diffLines, MORE_LINES, SHOWN_LINES } from "./history.logic";
 import "./diff-table.css";
+import { wordOf } from "../../ui/words";
 
 /** A unified diff as a table of lines. Everything in it is plain text. */
 export function UnifiedDiffTable({ text }: { text: string }) {
@@ -34,7 +35,7 @@ export function DiffTable({ lines, more, onMore, label = "Changed lines", isWhol
             <tr key={index} data-kind={line.kind}>
               <td className="diff-table-number">{line.old}</td>
               <td className="diff-table-number">{line.new}</td>
-              <td className="diff-table-sign" aria-label={line.kind}>
+              <td className="diff-table-sign" aria-label={wordOf(line.kind)}>
                 {line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""}
               </td>
               <td className="diff-table-text">

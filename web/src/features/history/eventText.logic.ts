@@ -11,7 +11,7 @@ export interface EventText {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-const REACHES: Record<string, string> = {
+const REACH_WORDS: Record<string, string> = {
   once: "once",
   conversation: "for one conversation",
   until_restart: "until restart",
@@ -22,7 +22,7 @@ const REACHES: Record<string, string> = {
 function reachOf(value: unknown, subject: "agent" | "host"): string {
   const stored = text(value);
   const reach = stored === "session" ? (subject === "agent" ? "conversation" : "until_restart") : stored;
-  return REACHES[reach] ?? reach;
+  return REACH_WORDS[reach] ?? reach;
 }
 
 /** The text of an event. `titles` has the titles of permission requests by their id. */

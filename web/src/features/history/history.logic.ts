@@ -1,4 +1,5 @@
 import type { HistoryEntry } from "../../client/api";
+import { translate } from "../../language/translation";
 import { MAX_LINE } from "../../ui/plainText.logic";
 
 /**
@@ -71,7 +72,7 @@ export function entryTitle(entry: HistoryEntry): string {
 
 /** Who did it, for the owner. What was done with an API token of theirs was done by them. */
 export function actorText(who: string): string {
-  if (who === "owner") return "you";
+  if (who === "owner") return translate("you");
   // A command makes a token for itself, with its own name and a random suffix.
   const token = /^token:(.+?)(?:-[0-9a-f]{8})?$/.exec(who)?.[1];
   return token === undefined ? who : `you, with token ${token}`;
@@ -96,7 +97,7 @@ export function entryActor(entry: HistoryEntry): string {
     case "owner":
       // Freehold 0.1.0 stored a token as the agent.
       if (token || agent) return actorText(token ? `token:${token}` : (agent ?? ""));
-      return via && via in ORIGINS ? `you, ${ORIGINS[via]}` : "you";
+      return via && via in ORIGINS ? `you, ${ORIGINS[via]}` : translate("you");
     default:
       return "found on disk";
   }

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { act } from "react";
 import { createRoot } from "react-dom/client";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { HOSTILE } from "./hostile";
 import { Markdown } from "./Markdown";
 
@@ -23,6 +23,17 @@ const draw = (text: string, live = false) => {
   return act(async () => root.render(<Markdown text={text} live={live} />));
 };
 
+const drafts: { first?: HTMLDivElement } = {};
+beforeAll(async () => {
+  // The first drawing loads the parser.
+  place = document.createElement("div");
+  createRoot(place).render(<Markdown text="**one** [two](https://example.com)" />);
+  await vi.waitFor(() => {
+    if (place.querySelector("p")) drafts.first ??= place.cloneNode(true) as HTMLDivElement;
+    expect(place.querySelector("strong")).not.toBeNull();
+  }, 30_000);
+});
+
 beforeEach(() => {
   (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
   vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -34,6 +45,11 @@ beforeEach(() => {
 afterEach(() => {
   place.remove();
   vi.restoreAllMocks();
+});
+
+test("the words are shown without marks and links until the parser is loaded", () => {
+  expect(drafts.first?.querySelector("p")?.textContent).toBe("one two");
+  expect(drafts.first?.querySelector("strong, a")).toBeNull();
 });
 
 test.each(Object.keys(HOSTILE))("%s: what is parsed is limited, and so is what is drawn", async (name) => {

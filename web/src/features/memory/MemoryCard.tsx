@@ -90,7 +90,7 @@ export function MemoryCard({ memory, busy, onEdit, onPin, onForget }: MemoryCard
         <ConfirmButton
           label="Forget"
           confirmLabel="Forget?"
-          name={`Forget: ${about}`}
+          spoken={`Forget: ${about}`}
           disabled={busy}
           onConfirm={() => onForget(memory)}
         />

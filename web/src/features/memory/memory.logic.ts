@@ -1,7 +1,8 @@
 import type { Memory, MemoryMatches } from "../../client/api";
+import { translate } from "../../language/translation";
 import { countOf, formatDateTime } from "../../ui/format";
 
-const ORIGINS: Record<Memory["origin"]["kind"], string> = {
+const ORIGIN_WORDS: Record<Memory["origin"]["kind"], string> = {
   owner: "you",
   program: "a program",
   agent: "an agent",
@@ -11,7 +12,7 @@ const ORIGINS: Record<Memory["origin"]["kind"], string> = {
 
 /** Where a memory comes from, in words. */
 export function originText({ origin }: Memory): string {
-  return `from ${ORIGINS[origin.kind]}`;
+  return translate("from {0}", ORIGIN_WORDS[origin.kind]);
 }
 
 /** What a tool or a web page said is marked: anybody may have written it. */

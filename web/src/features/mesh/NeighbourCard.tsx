@@ -1,7 +1,9 @@
 import { type FormEvent, useEffect, useState } from "react";
 import type { Neighbour } from "../../client/api";
 import { ConfirmButton } from "../../ui/ConfirmButton";
+import { formatDateTime } from "../../ui/format";
 import { visibleText } from "../../ui/visibleText";
+import { AgentCards } from "./AgentCards";
 import { GrantChoice } from "./GrantChoice";
 import { accountText, grantsText } from "./neighbours.logic";
 
@@ -41,6 +43,9 @@ export function NeighbourCard({ neighbour, busy, onAct }: NeighbourCardProps) {
         {visibleText(accountText(neighbour.did, neighbour.proof))}
       </p>
       <p className="quiet">It gives you: {grantsText(neighbour.given)}</p>
+      {neighbour.seen !== null && (
+        <p className="quiet">Last heard {formatDateTime(Date.parse(neighbour.seen) / 1000)}</p>
+      )}
       <GrantChoice
         legend="It may, here:"
         grants={chosen ?? neighbour.grants}
@@ -49,6 +54,7 @@ export function NeighbourCard({ neighbour, busy, onAct }: NeighbourCardProps) {
       />
       {neighbour.given.includes("work") && (
         <form onSubmit={(event) => void send(event)}>
+          <AgentCards neighbour={neighbour.name} />
           <label>
             Work for an agent of {visibleText(neighbour.name)}
             <textarea
@@ -67,7 +73,7 @@ export function NeighbourCard({ neighbour, busy, onAct }: NeighbourCardProps) {
         <ConfirmButton
           label="Evict"
           confirmLabel="Evict? It must pair again"
-          name={`Evict ${neighbour.name}`}
+          spoken={`Evict ${neighbour.name}`}
           disabled={busy}
           onConfirm={() => void onAct(path, "DELETE")}
         />

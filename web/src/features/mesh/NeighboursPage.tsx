@@ -6,6 +6,7 @@ import { CopyButton } from "../../ui/CopyButton";
 import { Notice } from "../../ui/Notice";
 import { visibleText } from "../../ui/visibleText";
 import { AccountRecord } from "./AccountRecord";
+import { ClientList } from "./ClientList";
 import { NeighbourCard } from "./NeighbourCard";
 import { PairingForm } from "./PairingForm";
 import { SentWorkList } from "./SentWorkList";
@@ -74,6 +75,7 @@ export default function NeighboursPage() {
           </ul>
         </section>
       )}
+      {mesh.value?.mode === "host" && <ClientList />}
       {work.value && work.value.length > 0 && <SentWorkList work={work.value} busy={isBusy} onAct={act} />}
     </div>
   );

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import type { SentWork } from "../../client/api";
+import type { MeshClient, SentWork } from "../../client/api";
 import {
   accountText,
+  clientLines,
   codeOfHash,
   GRANTS,
   grantsText,
@@ -11,6 +12,27 @@ import {
   stateText,
   toggled,
 } from "./neighbours.logic";
+
+test("a client is described by what it tells and uses", () => {
+  const client = {
+    version: "1.2",
+    image: "abc",
+    contracts: { beads: 1, pods: 2 },
+    capabilities: ["slots", "work"],
+    load: 0.25,
+    grants: ["beads", "work"],
+    heard: "2026-06-01T07:00:00Z",
+  } as unknown as MeshClient;
+  const [first, ...others] = clientLines(client);
+  expect(first).toMatch(/^Freehold 1\.2, load 0\.3, last heard /);
+  expect(others).toEqual([
+    "Image abc",
+    "Works there: slots, work. Contracts: beads 1, pods 2",
+    "Uses here: beads, work",
+  ]);
+  const bare = clientLines({ ...client, image: null, contracts: {}, capabilities: [], grants: [] });
+  expect(bare.slice(1)).toEqual(["No image of its own", "Works there: nothing. Contracts: none", "Uses here: nothing"]);
+});
 
 const WORK: SentWork = {
   id: "a",

@@ -1,11 +1,12 @@
-import type { Neighbour, SentWork } from "../../client/api";
+import type { MeshClient, Neighbour, SentWork } from "../../client/api";
+import { formatDateTime } from "../../ui/format";
 
 export const GRANTS: readonly { name: Neighbour["grants"][number]; label: string }[] = [
   { name: "work", label: "Send work to an agent here" },
   { name: "beads", label: "Use the work items" },
-  { name: "memory", label: "Use the memory" },
+  { name: "memory", label: "Read and change all memories" },
   { name: "pods", label: "Use the data" },
-  { name: "events", label: "Read the events" },
+  { name: "events", label: "Read and publish events" },
   { name: "register", label: "Register as a client" },
 ];
 
@@ -32,6 +33,18 @@ export function ownAccountText(proof: Neighbour["proof"]): string {
 /** What a neighbour may use, in words. */
 export function grantsText(grants: readonly string[]): string {
   return grants.length === 0 ? "nothing" : grants.join(", ");
+}
+
+/** What a client tells of itself, line by line, and what it was given here. */
+export function clientLines(client: MeshClient): string[] {
+  const heard = formatDateTime(Date.parse(client.heard) / 1000);
+  const contracts = Object.entries(client.contracts).map(([name, version]) => `${name} ${version}`);
+  return [
+    `Freehold ${client.version}, load ${client.load.toFixed(1)}, last heard ${heard}`,
+    client.image === null ? "No image of its own" : `Image ${client.image}`,
+    `Works there: ${grantsText(client.capabilities)}. Contracts: ${contracts.join(", ") || "none"}`,
+    `Uses here: ${grantsText(client.grants)}`,
+  ];
 }
 
 const STATES: Record<SentWork["state"], string> = {

@@ -115,7 +115,7 @@ function Budget({ row, onLift }: { row: BudgetState; onLift: () => void }) {
         <ConfirmButton
           label="Lift limit"
           confirmLabel="Press again to lift the limit"
-          name={`Lift ${LABELS[row.limit].toLowerCase()} of ${scopeText(row.scope)}`}
+          spoken={`Lift ${LABELS[row.limit].toLowerCase()} of ${scopeText(row.scope)}`}
           onConfirm={onLift}
         />
       )}

@@ -1,11 +1,18 @@
 import { useState } from "react";
-import type { FoundProvider, KnownProvider, ModelProvider, ModelsState, ProviderOffers } from "../../client/api";
+import type {
+  FoundProvider,
+  KnownProvider,
+  ModelProvider,
+  ModelsState,
+  ModelTrial,
+  ProviderOffers,
+} from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
 import { useResource } from "../../data/resource";
 import { Dialog } from "../../ui/Dialog";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { ConnectForm } from "./ConnectForm";
+import { ConnectForm, TrialReport } from "./ConnectForm";
 import { foundBody, freeName } from "./connect.logic";
 import "./models.css";
 
@@ -112,16 +119,29 @@ interface FoundProps {
 
 function Found({ found, known, connected, onConnected }: FoundProps) {
   const [busy, setBusy] = useState(false);
+  const [refusal, setRefusal] = useState<ModelTrial | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const toasts = useToasts();
   if (known === undefined) return null;
 
   async function connect(provider: KnownProvider) {
     const name = freeName(provider.name, connected);
+    const path = `/v1/models/${encodeURIComponent(name)}`;
     setBusy(true);
+    setRefusal(null);
+    setProblem(null);
     try {
-      const body = foundBody(found, provider, connected.length === 0);
-      await request(`/v1/models/${encodeURIComponent(name)}`, { method: "PUT", body });
+      const isFirst = connected.length === 0;
+      const trial = await request<ModelTrial>(`${path}/try`, {
+        method: "POST",
+        body: foundBody(found, provider, null, isFirst),
+      });
+      if (!trial.ok) {
+        setRefusal(trial);
+        setBusy(false);
+        return;
+      }
+      await request(path, { method: "PUT", body: foundBody(found, provider, trial.suggested, isFirst) });
       toasts.done(`${found.title} is connected`);
       onConnected(name);
     } catch (error) {
@@ -137,11 +157,8 @@ function Found({ found, known, connected, onConnected }: FoundProps) {
           <strong>{found.title}</strong>
         </p>
         <p className="quiet">{found.words}</p>
-        {problem && (
-          <p className="problem-text" role="alert">
-            {problem.message}. {problem.hint}
-          </p>
-        )}
+        <TrialReport trial={refusal} />
+        {problem && <Notice problem={problem} />}
       </div>
       <div className="answers">
         <button

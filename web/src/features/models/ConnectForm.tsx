@@ -5,7 +5,6 @@ import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
 import {
   asksForAddress,
-  asksForKey,
   type ConnectFields,
   connectBody,
   firstFields,
@@ -24,7 +23,7 @@ interface ConnectFormProps {
 /** The key and the address of one provider. It is tested before it is connected. */
 export function ConnectForm({ known, connected, onBack, onConnected }: ConnectFormProps) {
   const [fields, setFields] = useState<ConnectFields>(() => firstFields(known, connected));
-  const { trial, problem, busy, test, connect } = useConnection(known, fields, onConnected);
+  const { trial, offered, problem, busy, test, connect } = useConnection(known, fields, setFields, onConnected);
   const isReady = trial?.ok === true;
   const change = (more: Partial<ConnectFields>) => setFields({ ...fields, ...more });
 
@@ -54,9 +53,7 @@ export function ConnectForm({ known, connected, onBack, onConnected }: ConnectFo
           />
         </label>
       )}
-      {asksForKey(known) && (
-        <KeyField known={known} value={fields.key} onChange={(key) => change({ key })} disabled={busy !== null} />
-      )}
+      <KeyField known={known} value={fields.key} onChange={(key) => change({ key })} disabled={busy !== null} />
       <label>
         Name here
         <input
@@ -71,12 +68,12 @@ export function ConnectForm({ known, connected, onBack, onConnected }: ConnectFo
         />
       </label>
       <TrialReport trial={trial} />
-      {trial !== null && trial.offered.length > 0 && (
+      {offered.length > 0 && (
         <label>
           Model
           <select value={fields.model} autoFocus onChange={(event) => change({ model: event.target.value })}>
             <option value="">The agent chooses</option>
-            {sortOffered(trial.offered).map((one) => (
+            {offered.map((one) => (
               <option key={one.name} value={one.name}>
                 {offeredLabel(one)}
               </option>
@@ -124,6 +121,7 @@ function KeyField({ known, value, onChange, disabled }: KeyFieldProps) {
         <input
           required={needsKey(known)}
           type="password"
+          placeholder={needsKey(known) ? undefined : "Only if your server asks for one"}
           maxLength={65_536}
           value={value}
           disabled={disabled}
@@ -151,7 +149,8 @@ function KeyField({ known, value, onChange, disabled }: KeyFieldProps) {
   );
 }
 
-function TrialReport({ trial }: { trial: ModelTrial | null }) {
+/** What a provider answered to a test, in its own words when it refused. */
+export function TrialReport({ trial }: { trial: ModelTrial | null }) {
   return (
     <div role="status">
       {trial !== null && (
@@ -165,16 +164,18 @@ function TrialReport({ trial }: { trial: ModelTrial | null }) {
 }
 
 /** Tries the provider, then connects it. A change of a field that matters makes the trial out of date. */
-function useConnection(known: KnownProvider, fields: ConnectFields, onConnected: (name: string) => void) {
+function useConnection(
+  known: KnownProvider,
+  fields: ConnectFields,
+  setFields: (change: (held: ConnectFields) => ConnectFields) => void,
+  onConnected: (name: string) => void,
+) {
   const [tried, setTried] = useState<{ fields: ConnectFields; trial: ModelTrial } | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState<"test" | "connect" | null>(null);
   const toasts = useToasts();
-  const isCurrent =
-    tried !== null &&
-    tried.fields.key === fields.key &&
-    tried.fields.url === fields.url &&
-    (tried.trial.ok || tried.fields.model === fields.model);
+  const isSamePlace = tried !== null && tried.fields.key === fields.key && tried.fields.url === fields.url;
+  const isCurrent = isSamePlace && (tried.trial.ok || tried.fields.model === fields.model);
   const path = `/v1/models/${encodeURIComponent(fields.name.trim())}`;
 
   async function run(what: "test" | "connect", action: () => Promise<void>) {
@@ -191,11 +192,15 @@ function useConnection(known: KnownProvider, fields: ConnectFields, onConnected:
   const body = connectBody(known, fields);
   return {
     trial: isCurrent ? tried.trial : null,
+    /** Also after a model that did not answer, so that another can be chosen. */
+    offered: isSamePlace ? sortOffered(tried.trial.offered, tried.trial.suggested) : [],
     problem,
     busy,
     test: () =>
       run("test", async () => {
-        setTried({ fields, trial: await request<ModelTrial>(`${path}/try`, { method: "POST", body }) });
+        const trial = await request<ModelTrial>(`${path}/try`, { method: "POST", body });
+        setTried({ fields, trial });
+        if (trial.ok) setFields((held) => (held.model === "" ? { ...held, model: trial.suggested ?? "" } : held));
       }),
     connect: () =>
       run("connect", async () => {

@@ -11,6 +11,7 @@ import { ConnectDialog } from "./ConnectDialog";
 import { offeredLabel, sortOffered } from "./connect.logic";
 import { KeyDialog } from "./KeyDialog";
 import "./models.css";
+import { translate } from "../../language/translation";
 import { keyRows, keyState, vaultName } from "./keys.logic";
 
 /** The model providers and their keys. */
@@ -204,7 +205,7 @@ function Model({ model, secrets, onKey, onDefault, onModel, onDisconnect }: Mode
               {model.model !== null && !trial.models.includes(model.model) && (
                 <option value={model.model}>{model.model}</option>
               )}
-              {sortOffered(trial.offered).map((one) => (
+              {sortOffered(trial.offered, trial.suggested).map((one) => (
                 <option key={one.name} value={one.name}>
                   {offeredLabel(one)}
                 </option>
@@ -236,7 +237,7 @@ function Model({ model, secrets, onKey, onDefault, onModel, onDisconnect }: Mode
           className="small danger"
           label="Disconnect"
           confirmLabel="Press again to disconnect"
-          name={`Disconnect ${model.name}`}
+          spoken={`Disconnect ${model.name}`}
           onConfirm={onDisconnect}
         />
       </div>
@@ -289,7 +290,7 @@ function Keys({ models, secrets, onSet, onDelete }: KeysProps) {
             <p className="quiet">
               {usedBy.length > 0 ? `used by ${usedBy.join(", ")}` : "not used by a model"}
               {secret !== null &&
-                ` · set ${formatAge(secret.set_at, now)} · ${secret.used_at === null ? "never used" : `used ${formatAge(secret.used_at, now)}`}`}
+                ` · set ${formatAge(secret.set_at, now)} · ${secret.used_at === null ? "never used" : translate("used {0}", formatAge(secret.used_at, now))}`}
             </p>
           </div>
           <div className="answers">
@@ -305,7 +306,7 @@ function Keys({ models, secrets, onSet, onDelete }: KeysProps) {
                 className="small danger"
                 label="Delete"
                 confirmLabel="Press again to delete"
-                name={`Delete ${name}`}
+                spoken={`Delete ${name}`}
                 onConfirm={() => onDelete(name)}
               />
             )}

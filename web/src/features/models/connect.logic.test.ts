@@ -52,7 +52,9 @@ test("an address is sent only where the kind has no usual one", () => {
   });
 });
 
-test("only a server of one's own may have no key", () => {
+test("only a server of one's own may have no key, and its key is sent when it has one", () => {
+  const own = { ...firstFields(ollama, []), key: " sk-local " };
+  expect(connectBody(ollama, own)).toMatchObject({ base_url: "http://127.0.0.1:11434/v1", key: "sk-local" });
   expect([anthropic, groq, ollama, custom].map(needsKey)).toEqual([true, true, false, false]);
 });
 
@@ -65,7 +67,7 @@ test("what was found is connected as it was found", () => {
     models: [],
     words: "",
   };
-  expect(foundBody(key, groq, true)).toEqual({
+  expect(foundBody(key, groq, null, true)).toEqual({
     kind: "openai-compatible",
     auth: "key",
     base_url: "https://api.groq.com/openai/v1",
@@ -77,10 +79,10 @@ test("what was found is connected as it was found", () => {
     title: "Ollama",
     variable: null,
     address: ollama.address,
-    models: ["qwen3", "llama"],
+    models: ["nomic-embed-text", "qwen3"],
     words: "",
   };
-  expect(foundBody(server, ollama, false)).toMatchObject({ model: "qwen3", default: false });
+  expect(foundBody(server, ollama, "qwen3", false)).toMatchObject({ model: "qwen3", default: false });
 });
 
 test("a model is shown with its prices and its context where they are known", () => {
@@ -91,11 +93,12 @@ test("a model is shown with its prices and its context where they are known", ()
   expect(offeredLabel({ name: "a", input_price: null, output_price: null, window: null })).toBe("a");
 });
 
-test("models with a price come first", () => {
+test("the suggested model comes first, then those with a price", () => {
   const [one, two, three] = [
     { name: "whisper", input_price: null, output_price: null, window: null },
     { name: "b", input_price: 1, output_price: 2, window: null },
     { name: "c", input_price: 1, output_price: 2, window: null },
   ] as const;
-  expect(sortOffered([one, two, three]).map((each) => each.name)).toEqual(["b", "c", "whisper"]);
+  expect(sortOffered([one, two, three], null).map((each) => each.name)).toEqual(["b", "c", "whisper"]);
+  expect(sortOffered([one, two, three], "c").map((each) => each.name)).toEqual(["c", "b", "whisper"]);
 });

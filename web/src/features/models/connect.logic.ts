@@ -26,9 +26,6 @@ export function freeName(name: string, connected: readonly Pick<ModelProvider, "
 /** Whether the owner says the address: for a server of their own. */
 export const asksForAddress = (known: KnownProvider): boolean => known.local || known.address === null;
 
-/** Whether there is a field for a key. A server of one's own may have one. */
-export const asksForKey = (known: KnownProvider): boolean => !known.local;
-
 export const needsKey = (known: KnownProvider): boolean => !known.local && known.address !== null;
 
 /** The body of the request that tries or connects it. */
@@ -47,23 +44,27 @@ export function connectBody(known: KnownProvider, fields: ConnectFields): Connec
   };
 }
 
-/** The body that connects something that was found, with one press. */
-export function foundBody(found: FoundProvider, known: KnownProvider, isFirst: boolean): ConnectModel {
-  const [model] = found.models;
+/** The body that connects something that was found, with one press. `model` is the one that its test suggested. */
+export function foundBody(
+  found: FoundProvider,
+  known: KnownProvider,
+  model: string | null,
+  isFirst: boolean,
+): ConnectModel {
   return {
     kind: known.kind,
     auth: known.auth,
     ...(known.kind === "openai-compatible" ? { base_url: known.address } : {}),
     ...(found.variable === null ? {} : { variable: found.variable }),
-    ...(model === undefined ? {} : { model }),
+    ...(model === null ? {} : { model }),
     default: isFirst,
   };
 }
 
-/** Models with a price first: those are the ones for text. The rest keeps the order of the provider. */
-export function sortOffered(offered: readonly OfferedModel[]): OfferedModel[] {
-  const priced = (one: OfferedModel) => (one.input_price === null ? 1 : 0);
-  return [...offered].sort((one, other) => priced(one) - priced(other));
+/** The suggested model first, then those with a price: those are the ones for text. The rest keeps its order. */
+export function sortOffered(offered: readonly OfferedModel[], suggested: string | null): OfferedModel[] {
+  const place = (one: OfferedModel) => (one.name === suggested ? 0 : one.input_price === null ? 2 : 1);
+  return [...offered].sort((one, other) => place(one) - place(other));
 }
 
 /** "claude-sonnet-4-5 · $3 in, $15 out · 200k" */

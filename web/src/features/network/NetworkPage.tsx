@@ -21,6 +21,7 @@ import {
   wasAllowed,
 } from "./egress.logic";
 import "./network.css";
+import { wordOf } from "../../ui/words";
 
 export default function NetworkPage() {
   const { state, problem, reload } = useEgress();
@@ -43,14 +44,16 @@ export default function NetworkPage() {
   );
 }
 
+const FIGURE_WORDS = { open: "open now", allowed: "allowed", refused: "refused", bytes: "sent / received" };
+
 function ModeCard({ state }: { state: EgressState }) {
   const { title, effect } = MODES[state.mode];
   const counter = (name: string) => state.counters[name] ?? 0;
   const figures = [
-    ["open now", state.connections],
-    ["allowed", counter("allowed")],
-    ["refused", counter("refused")],
-    ["sent / received", `${formatBytes(counter("bytes_up"))} / ${formatBytes(counter("bytes_down"))}`],
+    [FIGURE_WORDS.open, state.connections],
+    [FIGURE_WORDS.allowed, counter("allowed")],
+    [FIGURE_WORDS.refused, counter("refused")],
+    [FIGURE_WORDS.bytes, `${formatBytes(counter("bytes_up"))} / ${formatBytes(counter("bytes_down"))}`],
   ] as const;
   return (
     <section className="card network-mode" data-mode={state.mode}>
@@ -184,7 +187,7 @@ function RuleRow({ rule }: { rule: EgressRule }) {
   return (
     <li className="network-rule">
       <span className="chip" data-tone={rule.verdict === "allow" ? "leaf" : "alarm"}>
-        {rule.verdict}
+        {wordOf(rule.verdict)}
       </span>
       <code className="target">{pattern}</code>
       <span className="quiet">

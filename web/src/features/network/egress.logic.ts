@@ -39,7 +39,7 @@ export interface AnswerChoice {
 }
 
 /** How long a permission lasts, as the end of a sentence. */
-const REACHES: Record<string, string> = {
+const REACH_WORDS: Record<string, string> = {
   once: "once",
   conversation: "for this conversation only",
   until_restart: "for all sessions until Freehold restarts",
@@ -48,7 +48,7 @@ const REACHES: Record<string, string> = {
   manifest: "by freehold.toml",
 };
 
-export const reachText = (reach: string): string => REACHES[reach] ?? reach;
+export const reachText = (reach: string): string => REACH_WORDS[reach] ?? reach;
 
 /** The answers that a network request can get. Without a session there is no conversation to allow it for. */
 export function answerChoices(networkRequest: Pick<NetworkRequest, "target" | "session">): AnswerChoice[] {

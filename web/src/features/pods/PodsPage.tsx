@@ -228,7 +228,7 @@ function Entry({ entry, busy, onOpen, onRead, onRemove }: EntryProps) {
       <ConfirmButton
         label="Delete"
         confirmLabel="Delete?"
-        name={`Delete ${name}`}
+        spoken={`Delete ${name}`}
         disabled={busy}
         onConfirm={() => onRemove(entry)}
       />

@@ -1,4 +1,5 @@
 import type { Document, PodAccess } from "../../client/api";
+import { translate } from "../../language/translation";
 import { formatBytes, formatDateTime } from "../../ui/format";
 
 /** The folders on the way to this one, itself included: `a/b/` is in `a/`. */
@@ -59,5 +60,5 @@ export function accessText(access: PodAccess): string {
 
 /** The folder as it is shown. */
 export function folderText(folder: string): string {
-  return folder === "" ? "everything" : folder;
+  return folder === "" ? translate("everything") : folder;
 }

@@ -166,6 +166,8 @@ function WorkFields({ draft, onChange }: FieldsProps) {
             Budget of a run in US dollars
             <input
               inputMode="decimal"
+              pattern="[0-9]*[.,]?[0-9]+"
+              title="A number, such as 0.50"
               maxLength={12}
               placeholder="No limit of its own"
               value={draft.budget}

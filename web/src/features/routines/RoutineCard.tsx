@@ -2,8 +2,9 @@ import type { Routine } from "../../client/api";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { shorten } from "../../ui/format";
 import { go } from "../../ui/route";
+import { visibleText } from "../../ui/visibleText";
 import type { RoutineAction } from "./RoutinesPage";
-import { formatCost, markText, runWord, stateText, toneOf, triggerText } from "./routines.logic";
+import { formatCost, isOpen, markText, runWord, stateText, toneOf, triggerText, workText } from "./routines.logic";
 
 interface RoutineCardProps {
   routine: Routine;
@@ -20,17 +21,18 @@ export function RoutineCard({ routine, busy, onAct }: RoutineCardProps) {
       <p className="routines-title">{routine.name}</p>
       <p className="quiet routines-facts">
         <span>{stateText(routine)}</span>
-        <span>{triggerText(routine)}</span>
+        {triggerText(routine) !== "" && <span>{triggerText(routine)}</span>}
         <span>{formatCost(routine.cost)} in 30 days</span>
         {routine.source === "manifest" && <span>from freehold.toml</span>}
       </p>
-      {routine.reason !== null && <p className="problem-text">{routine.reason}</p>}
+      <p className="routines-work">{visibleText(shorten(workText(routine), 240))}</p>
+      {routine.reason !== null && <p className="problem-text">{visibleText(routine.reason)}</p>}
       {last !== null && (
         <p className="routines-last">
           Last run: {runWord(last)}
-          {last.error !== null && ` – ${last.error}`}
+          {last.error !== null && ` – ${visibleText(last.error)}`}
           {last.error === null && last.result !== null && last.result.trim() !== "" && !last.quiet && (
-            <> – {shorten(last.result.trim(), 200)}</>
+            <> – {visibleText(shorten(last.result.trim(), 200))}</>
           )}
         </p>
       )}
@@ -50,6 +52,11 @@ export function RoutineCard({ routine, busy, onAct }: RoutineCardProps) {
         <button type="button" className="small" disabled={busy} onClick={() => onAct(isPaused ? "resume" : "pause")}>
           {isPaused ? "Resume" : "Pause"}
         </button>
+        {isOpen(last) && (
+          <button type="button" className="small" disabled={busy} onClick={() => onAct("stop")}>
+            End this run
+          </button>
+        )}
         {last?.session != null && (
           <button type="button" className="small" onClick={() => go(`/sessions?id=${last.session}`)}>
             Open last session
@@ -59,7 +66,7 @@ export function RoutineCard({ routine, busy, onAct }: RoutineCardProps) {
           <ConfirmButton
             label="New secret"
             confirmLabel="Replace the secret?"
-            name={`New secret: ${routine.name}`}
+            spoken={`New secret: ${routine.name}`}
             disabled={busy}
             onConfirm={() => onAct("webhook")}
           />
@@ -68,7 +75,7 @@ export function RoutineCard({ routine, busy, onAct }: RoutineCardProps) {
           <ConfirmButton
             label="Remove"
             confirmLabel="Really remove?"
-            name={`Remove: ${routine.name}`}
+            spoken={`Remove: ${routine.name}`}
             disabled={busy}
             onConfirm={() => onAct("remove")}
           />

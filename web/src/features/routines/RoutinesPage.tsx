@@ -12,7 +12,7 @@ import "./routines.css";
 
 const ROUTINES = "/v1/routines";
 
-export type RoutineAction = "run" | "pause" | "resume" | "remove" | "webhook";
+export type RoutineAction = "run" | "stop" | "pause" | "resume" | "remove" | "webhook";
 
 /** What begins without the owner: when it does next, how it went, what it cost; run it now, pause it, add another. */
 export default function RoutinesPage() {
@@ -41,6 +41,7 @@ export default function RoutinesPage() {
       if (action === "remove") await request(path, { method: "DELETE" });
       else if (action === "webhook")
         setHook(await request<RoutineHook>(`${path}/webhook`, { method: "POST", body: {} }));
+      else if (action === "stop") await request(`${path}/runs/${routine.last?.id}/stop`, { method: "POST", body: {} });
       else await request(`${path}/${action}`, { method: "POST", body: {} });
       reload();
     } catch (error) {

@@ -1,17 +1,19 @@
 import { describe, expect, it } from "vitest";
-import type { Routine } from "../../client/api";
+import type { Routine, RoutineRun } from "../../client/api";
 import {
   concernsRoutines,
   duration,
   EMPTY,
   formatCost,
   hasTimes,
+  isOpen,
   markText,
   newRoutine,
   runWord,
   stateText,
   toneOf,
   triggerText,
+  workText,
 } from "./routines.logic";
 
 function routine(changes: Partial<Routine>): Routine {
@@ -35,6 +37,24 @@ function routine(changes: Partial<Routine>): Routine {
 }
 
 describe("routines", () => {
+  it("says what it does, where its time counts, and nothing twice", () => {
+    expect(workText(routine({ work: "command", settings: { command: "make" } }))).toBe("Command: make");
+    const cron = routine({ trigger: "cron", settings: { cron: "0 7 * * *", zone: "Europe/Berlin" } });
+    expect(triggerText(cron)).toBe("0 7 * * * (Europe/Berlin)");
+    const hook = routine({ trigger: "webhook", settings: { webhook: true } });
+    expect([stateText(hook), triggerText(hook)]).toEqual(["waits for a signed request", ""]);
+    expect(triggerText({ ...hook, state: "paused" })).toBe("signed request");
+  });
+
+  it("knows which run can still be ended", () => {
+    const run = { state: "parked", finished: null } as RoutineRun;
+    expect([isOpen(null), isOpen(run), isOpen({ ...run, finished: "2026-06-01T07:00:00Z" })]).toEqual([
+      false,
+      true,
+      false,
+    ]);
+  });
+
   it("sends only what was typed", () => {
     const draft = { ...EMPTY, name: " morning ", when: " 0 7 * * * ", what: "Report." };
     expect(newRoutine(draft)).toEqual({ name: "morning", routine: { cron: "0 7 * * *", prompt: "Report." } });
@@ -63,7 +83,7 @@ describe("routines", () => {
     expect(stateText(routine({ trigger: "webhook" }))).toBe("waits for a signed request");
     expect(triggerText(routine({}))).toBe("every 30 min");
     expect(triggerText(routine({ trigger: "files", settings: { files: ["a", "b"] } }))).toBe("a, b");
-    expect(triggerText(routine({ trigger: "webhook", settings: { webhook: true } }))).toBe("signed request");
+    expect(triggerText(routine({ trigger: "webhook", settings: { webhook: true } }))).toBe("");
     expect([duration(86_400), duration(7_200), duration(90)]).toEqual(["1 d", "2 h", "90 s"]);
   });
 

@@ -109,7 +109,18 @@ export function triggerText(routine: Routine): string {
   const value = routine.settings[routine.trigger];
   if (routine.trigger === "every" && typeof value === "number") return `every ${duration(value)}`;
   if (Array.isArray(value)) return value.join(", ");
-  return typeof value === "string" ? value : "signed request";
+  if (typeof value !== "string") return routine.state === "on" ? "" : "signed request"; // its state says it otherwise
+  return typeof routine.settings.zone === "string" ? `${value} (${routine.settings.zone})` : value;
+}
+
+/** What it does, in the owner's own words. */
+export function workText(routine: Routine): string {
+  return `${WORKS[routine.work].label}: ${String(routine.settings[routine.work] ?? "")}`;
+}
+
+/** Whether a run can still be ended. */
+export function isOpen(run: RoutineRun | null): run is RoutineRun {
+  return run !== null && run.finished === null;
 }
 
 export function duration(seconds: number): string {

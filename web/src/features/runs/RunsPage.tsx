@@ -119,6 +119,7 @@ export default function RunsPage() {
 function NewRun({ busy, onSpawn }: { busy: boolean; onSpawn: (wanted: SpawnRun) => Promise<boolean> }) {
   const [prompt, setPrompt] = useState("");
   const [folder, setFolder] = useState("");
+  const [entry, setEntry] = useState("");
   const [agent, setAgent] = useState("");
   const [budget, setBudget] = useState("");
   const [denied, setDenied] = useState<ReadonlySet<string>>(new Set());
@@ -130,6 +131,7 @@ function NewRun({ busy, onSpawn }: { busy: boolean; onSpawn: (wanted: SpawnRun) 
     const permissions = PERMISSIONS.map(({ name }) => name).filter((name) => !denied.has(name));
     const wanted: SpawnRun = { prompt: prompt.trim(), permissions };
     if (folder.trim() !== "") wanted.folder = folder.trim();
+    if (folder.trim() !== "" && entry !== "") wanted.entry = Number(entry);
     if (agent !== "") wanted.agent = agent;
     if (budget !== "") wanted.budget = Number(budget);
     if (await onSpawn(wanted)) setPrompt("");
@@ -155,6 +157,19 @@ function NewRun({ busy, onSpawn }: { busy: boolean; onSpawn: (wanted: SpawnRun) 
           onChange={(event) => setFolder(event.target.value)}
         />
       </label>
+      {folder.trim() !== "" && (
+        <label>
+          As of history entry
+          <input
+            type="number"
+            min="1"
+            step="1"
+            placeholder="as it is now"
+            value={entry}
+            onChange={(event) => setEntry(event.target.value)}
+          />
+        </label>
+      )}
       <label>
         Agent
         <select value={agent} onChange={(event) => setAgent(event.target.value)}>
@@ -236,7 +251,7 @@ function RunCard({ run, busy, onAct }: { run: Run; busy: boolean; onAct: RunTree
         <span>{visibleText(run.agent)}</span>
         <time dateTime={run.created}>{formatDateTime(secondsOf(run.created))}</time>
         {beganText(run) !== "" && <span>{visibleText(beganText(run))}</span>}
-        {run.folder !== null && <span>{copyText(run.folder)}</span>}
+        {run.folder !== null && <span>{copyText(run.folder, run.entry)}</span>}
         {costText(run, formatDollars) !== "" && <span>{costText(run, formatDollars)}</span>}
         {changesText(run) !== "" && <span>{changesText(run)}</span>}
       </p>
@@ -257,7 +272,7 @@ function RunCard({ run, busy, onAct }: { run: Run; busy: boolean; onAct: RunTree
               key={action}
               label={LABELS[action]}
               confirmLabel={`${LABELS[action]}?`}
-              name={`${LABELS[action]}: ${title}`}
+              spoken={`${LABELS[action]}: ${title}`}
               disabled={busy}
               onConfirm={() => onAct(run, action)}
             />

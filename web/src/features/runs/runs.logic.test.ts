@@ -37,6 +37,7 @@ function run(changes: Partial<Run>): Run {
     permissions: PERMISSIONS.map(({ name }) => name),
     began_by: "owner",
     lost: false,
+    entry: null,
     ...changes,
   };
 }
@@ -59,11 +60,15 @@ describe("runs", () => {
   });
 
   it("says of what a run has a copy", () => {
-    expect([".", "./", "site", "a/b/"].map(copyText)).toEqual([
+    expect([".", "./", "site", "a/b/"].map((folder) => copyText(folder, null))).toEqual([
       "copy of the workspace",
       "copy of the workspace",
       "copy of site",
       "copy of a/b",
+    ]);
+    expect([".", "site"].map((folder) => copyText(folder, 12))).toEqual([
+      "copy of the workspace, entry 12",
+      "copy of site, entry 12",
     ]);
   });
 

@@ -1,5 +1,7 @@
 import type { Run } from "../../client/api";
+import { translate } from "../../language/translation";
 import { visibleText } from "../../ui/visibleText";
+import { wordOf } from "../../ui/words";
 
 const FINISHED: ReadonlySet<Run["state"]> = new Set(["done", "failed", "ended"]);
 
@@ -28,7 +30,7 @@ export function treeOf(runs: readonly Run[]): RunNode[] {
 
 export function stateText(run: Run): string {
   if (run.state === "needs_you") return "needs your answer";
-  return run.state;
+  return wordOf(run.state);
 }
 
 /** The color of the state. */
@@ -38,24 +40,28 @@ export function toneOf(run: Run): "leaf" | "alarm" | "amber" | undefined {
   return run.state === "ended" ? undefined : "leaf";
 }
 
-/** Of what a run has a copy. */
-export function copyText(folder: string): string {
+/** Of what a run has a copy: a folder as it was when the run began, or after an entry of history. */
+export function copyText(folder: string, entry: number | null): string {
   const path = folder.replace(/^[./]+|\/+$/g, "");
+  if (entry !== null)
+    return path === "" ? `copy of the workspace, entry ${entry}` : `copy of ${visibleText(path)}, entry ${entry}`;
   return path === "" ? "copy of the workspace" : `copy of ${visibleText(path)}`;
 }
 
 /** What it has cost, of how much; empty when nothing is known. */
 export function costText(run: Run, format: (value: number) => string): string {
-  if (run.cost === null) return run.budget === null ? "" : `budget ${format(run.budget)}`;
-  return run.budget === null ? `cost ${format(run.cost)}` : `cost ${format(run.cost)} of ${format(run.budget)}`;
+  if (run.cost === null) return run.budget === null ? "" : translate("budget {0}", format(run.budget));
+  return run.budget === null
+    ? translate("cost {0}", format(run.cost))
+    : `cost ${format(run.cost)} of ${format(run.budget)}`;
 }
 
 /** What it has changed, in words; empty when it has not finished or changed nothing. */
 export function changesText(run: Run): string {
   if (!isFinished(run) || run.outcome === "none") return "";
   const count = run.added + run.changed + run.removed;
-  const files = count === 1 ? "1 file changed" : `${count} files changed`;
-  return run.outcome === "pending" ? files : `${files}, ${run.outcome}`;
+  const files = count === 1 ? translate("1 file changed") : `${count} files changed`;
+  return run.outcome === "pending" ? files : `${files}, ${wordOf(run.outcome)}`;
 }
 
 /** What a run may do besides working in its computer. */

@@ -1,6 +1,7 @@
 import type { SessionInfo } from "../../client/api";
 import { shorten } from "../../ui/format";
 import { visibleText } from "../../ui/visibleText";
+import { wordOf } from "../../ui/words";
 
 const MAX_TITLE = 200;
 
@@ -24,6 +25,13 @@ export function withSession(rows: readonly SessionInfo[], event: unknown): reado
   if (rows.some((one) => one.id === row.id && one.seq > row.seq)) return rows;
   const others = rows.filter((one) => one.id !== row.id);
   return row.deleted === true || row.archived ? others : [...others, row].sort(byLastChange);
+}
+
+/** The newest sessions, and those of older pages that are not among them. */
+export function withOlder(newest: readonly SessionInfo[], older: readonly SessionInfo[]): readonly SessionInfo[] {
+  if (older.length === 0) return newest;
+  const known = new Set(newest.map((one) => one.id));
+  return [...newest, ...older.filter((one) => !known.has(one.id))];
 }
 
 /** The session after or before one in the list; null at its ends. */
@@ -60,14 +68,14 @@ export function sessionNews(before: readonly SessionInfo[], after: readonly Sess
 export function statusLabel(session: SessionInfo): { text: string; tone: "leaf" | "amber" | "alarm" | "" } | null {
   switch (session.status) {
     case "working":
-      return { text: "working", tone: "leaf" };
+      return { text: wordOf("working"), tone: "leaf" };
     case "needs_you":
-      return { text: "needs you", tone: "amber" };
+      return { text: wordOf("needs_you"), tone: "amber" };
     case "failed":
-      return { text: "failed", tone: "alarm" };
+      return { text: wordOf("failed"), tone: "alarm" };
     case "queued":
-      return { text: "queued", tone: "" };
+      return { text: wordOf("queued"), tone: "" };
     case "idle":
-      return session.unread ? { text: "done", tone: "" } : null;
+      return session.unread ? { text: wordOf("done"), tone: "" } : null;
   }
 }

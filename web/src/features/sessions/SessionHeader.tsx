@@ -1,4 +1,4 @@
-import type { SessionInfo } from "../../client/api";
+import type { AgentOffer, SessionInfo } from "../../client/api";
 import { Icon } from "../../ui/Icon";
 import { go, sessionPath } from "../../ui/route";
 import { useSwipe } from "../../ui/swipe";
@@ -10,18 +10,25 @@ import { modelLabel } from "./composer/modelChoice.logic";
 import { useSetup } from "./setup/SetupProvider";
 import { SessionMenu } from "./sidebar/SessionMenu";
 import { StatusChip } from "./sidebar/StatusChip";
+import { shownSessions } from "./sidebar/shownSessions";
+
+interface SessionHeaderProps {
+  session: SessionInfo | null;
+  offer: AgentOffer | null;
+  onClose: () => void;
+}
 
 /** The title of the open session, its agent, its model, its status and its menu. */
-export function SessionHeader({ session, onClose }: { session: SessionInfo | null; onClose: () => void }) {
+export function SessionHeader({ session, offer, onClose }: SessionHeaderProps) {
   const { agents, models } = useSetup();
   const workbench = useWorkbench();
   const agent = agents?.find((one) => one.name === session?.agent);
   const { value: sessions } = useSessionList();
   const swipe = useSwipe((step) => {
-    const next = neighbourOf(sessions ?? [], session?.id ?? null, step);
+    const next = neighbourOf(shownSessions(sessions ?? [], session?.id), session?.id ?? null, step);
     if (next !== null) go(sessionPath(next.id));
   });
-  const model = session === null ? null : modelLabel(session, agent, models?.models ?? []);
+  const model = session === null ? null : modelLabel(session, agent, models?.models ?? [], offer);
   return (
     <header className="split-detail-head sessions-header" {...swipe}>
       <button type="button" className="plain-button split-back" onClick={onClose} aria-label="Back to the sessions">

@@ -6,12 +6,12 @@ import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
 import { go, useRoute } from "../../ui/route";
 import { useSessionList } from "../session-list/SessionListProvider";
-import { holdSharedPictures } from "./composer/sharedPictures";
+import { holdSharedFiles } from "./composer/sharedFiles";
 import { Conversation } from "./conversation/Conversation";
 import { SetupProvider, useSetup } from "./setup/SetupProvider";
 import { SetupSteps } from "./setup/SetupSteps";
 import { isSetUp } from "./setup/setup.logic";
-import { hasSharedPictures, sharedText } from "./sharedText.logic";
+import { hasSharedFiles, sharedText } from "./sharedText.logic";
 import { Sidebar } from "./sidebar/Sidebar";
 import { useNewSession } from "./sidebar/useNewSession";
 import { useMarkSeen } from "./useMarkSeen";
@@ -29,29 +29,31 @@ function Sessions() {
   const { query } = useRoute();
   const chosen = query.get("id");
   const { setup } = useSetup();
-  useStartAsked(query.get("new") !== null, sharedText(query), hasSharedPictures(query));
+  useStartAsked(query.get("new") !== null, sharedText(query), hasSharedFiles(query));
   const needsSetup = setup !== null && !isSetUp(setup);
   return (
     <div className="split sessions" data-open={chosen !== null || undefined} data-setup={needsSetup || undefined}>
       <ErrorBoundary name="The list of sessions">
         <Sidebar chosen={chosen} />
       </ErrorBoundary>
+      <h1 className="visually-hidden split-title">Sessions</h1>
       {chosen === null ? <NoSession /> : <OpenSession key={chosen} id={chosen} />}
     </div>
   );
 }
 
 /** Starts a session when the address asks for one, as the command palette does, or with what another app shared. */
-function useStartAsked(isNewAsked: boolean, shared: string | null, hasPictures: boolean) {
+function useStartAsked(isNewAsked: boolean, shared: string | null, hasFiles: boolean) {
   const isAsked = isNewAsked || shared !== null;
   const { setup } = useSetup();
   const startSession = useNewSession();
   useEffect(() => {
-    if (!isAsked || setup === null) return;
+    // What was shared waits in the address until there is an agent and a model.
+    if (!isAsked || setup === null || (shared !== null && !isSetUp(setup))) return;
     go("/sessions", { replace: true });
-    const held = hasPictures ? holdSharedPictures().catch(() => undefined) : Promise.resolve();
+    const held = hasFiles ? holdSharedFiles().catch(() => undefined) : Promise.resolve();
     void held.then(() => startSession({}, shared ?? ""));
-  }, [isAsked, shared, hasPictures, setup, startSession]);
+  }, [isAsked, shared, hasFiles, setup, startSession]);
 }
 
 /** A session of the list, or one that is fetched by itself because it is archived or old. */

@@ -14,6 +14,6 @@ test("what was shared becomes a message, each part once", () => {
 test("without anything shared there is no message, and a long one is cut", () => {
   expect(shared({ id: "1" })).toBeNull();
   expect(shared({ share_text: " " })).toBeNull();
-  expect(shared({ share_pictures: "1" })).toBe("");
+  expect(shared({ share_files: "1" })).toBe("");
   expect(shared({ share_text: "x".repeat(50_000) })).toHaveLength(20_000);
 });

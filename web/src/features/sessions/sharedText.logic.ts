@@ -8,8 +8,8 @@ export function sharedText(query: URLSearchParams): string | null {
       part !== "" &&
       !parts.some((other, place) => place !== at && other.includes(part) && (other !== part || place < at)),
   );
-  if (different.length === 0 && !hasSharedPictures(query)) return null;
+  if (different.length === 0 && !hasSharedFiles(query)) return null;
   return different.join("\n").slice(0, MAX_SHARED);
 }
 
-export const hasSharedPictures = (query: URLSearchParams): boolean => query.has("share_pictures");
+export const hasSharedFiles = (query: URLSearchParams): boolean => query.has("share_files");

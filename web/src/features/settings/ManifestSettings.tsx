@@ -25,8 +25,8 @@ export function ManifestSettings() {
       </p>
       {waits && (
         <p className="bar" data-tone="amber" role="status">
-          Some changes take effect when Freehold is restarted: <code>freehold down</code>, then <code>freehold up</code>
-          .
+          Some changes take effect when Freehold is restarted: <code>freehold down</code>, then{" "}
+          <code>freehold up -d</code>.
         </p>
       )}
       <div className="settings-manifest-find">
@@ -146,7 +146,9 @@ function SettingForm({ setting, onChanged }: { setting: ManifestSetting; onChang
         />
       )}
       <p className="quiet">
-        {setting.is_live ? "It takes effect at once." : "It takes effect when Freehold is restarted."}
+        {setting.is_live
+          ? "It takes effect at once."
+          : "It takes effect when Freehold is restarted, which ends the programs and terminals of the computer."}
         {setting.kind === "list" && " Separate several with commas."}
         {setting.default !== null && ` The default is ${setting.default}.`}
       </p>

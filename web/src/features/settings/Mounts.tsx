@@ -1,4 +1,5 @@
 import type { MountState } from "../../client/api";
+import { wordOf } from "../../ui/words";
 import { mountFacts, mountTone } from "./mounts.logic";
 
 /** What the computer sees beside its workspace, and whether it works. */
@@ -13,7 +14,7 @@ export function Mounts({ mounts }: { mounts: readonly MountState[] }) {
             <li key={mount.target} className="settings-kept" data-mount={mount.target}>
               <strong>{mount.target}</strong>{" "}
               <span className="chip" data-tone={mountTone(mount)}>
-                {mount.state}
+                {wordOf(mount.state)}
               </span>
               <p className="quiet">{mountFacts(mount)}</p>
               {mount.words !== "" && <p className="problem-text">{mount.words}</p>}

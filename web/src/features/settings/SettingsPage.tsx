@@ -74,6 +74,7 @@ export default function SettingsPage({ onSignedOut }: { onSignedOut: () => void 
         </nav>
         <KillSwitchCard pressed={query.get("stop") === "ask"} onPressSeen={() => go(path, { replace: true })} />
       </div>
+      <h1 className="visually-hidden settings-narrow-title">Settings</h1>
       <div className="settings-body" key={section.path}>
         <a className="settings-back" href={SETTINGS_PATH} onClick={(event) => openSection(event, SETTINGS_PATH)}>
           <Icon name="back" size={18} /> Settings

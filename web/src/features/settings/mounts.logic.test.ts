@@ -13,6 +13,7 @@ const mount: MountState = {
 
 test("a mount says its kind, its source and whether agents may change it", () => {
   expect(mountFacts(mount)).toBe("S3 · photos/2026 · read-only");
+  expect(mountFacts({ ...mount, kind: "solid", source: "notes/" })).toBe("Solid pod · notes/ · read-only");
   expect(mountFacts({ ...mount, kind: "memory", source: "" })).toBe("In memory · writable");
 });
 

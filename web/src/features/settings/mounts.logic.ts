@@ -11,6 +11,7 @@ const KINDS: Record<string, string> = {
   memory: "In memory",
   s3: "S3",
   webdav: "WebDAV",
+  solid: "Solid pod",
   rclone: "rclone",
 };
 

@@ -11,7 +11,7 @@ export interface ResourceUse {
 }
 
 const LIMITS: readonly { limit: string; title: string; format: (value: number) => string }[] = [
-  { limit: "memory", title: "Memory", format: formatBytes },
+  { limit: "memory", title: "Memory (RAM)", format: formatBytes },
   { limit: "processes", title: "Processes", format: (value) => value.toLocaleString(LANGUAGE) },
   { limit: "disk", title: "Disk", format: formatBytes },
   { limit: "inodes", title: "Files and folders", format: (value) => value.toLocaleString(LANGUAGE) },

@@ -51,7 +51,7 @@ function LookedItem({ looked, busy, onAdd }: { looked: LookedSkill; busy: boolea
   const { content } = looked;
   return (
     <li>
-      <h3 className="skills-name">{content.name}</h3>
+      <h2 className="skills-name">{content.name}</h2>
       <p className="skills-text" dir="auto">
         {visibleText(content.description)}
       </p>

@@ -75,7 +75,7 @@ export function SkillCard({ skill, busy, onSwitch, onUpdate, onRemove }: SkillCa
         <ConfirmButton
           label="Remove"
           confirmLabel="Remove?"
-          name={`Remove ${skill.name}`}
+          spoken={`Remove ${skill.name}`}
           disabled={busy}
           onConfirm={() => onRemove(skill)}
         />

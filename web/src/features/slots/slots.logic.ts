@@ -80,9 +80,13 @@ export function slotFacts(slot: Slot): string {
   return facts.join(" · ");
 }
 
+const SLOT_WORDS = { ok: "works", unavailable: "cannot be reached", starting: "connects", off: "off" };
+
 /** The state as a word and a color. */
 export function stateOf({ state }: Slot): { text: string; tone: "leaf" | "alarm" | "amber" | undefined } {
-  if (state === "ok") return { text: "works", tone: "leaf" };
-  if (state === "unavailable") return { text: "cannot be reached", tone: "alarm" };
-  return state === "starting" ? { text: "connects", tone: "amber" } : { text: "off", tone: undefined };
+  if (state === "ok") return { text: SLOT_WORDS.ok, tone: "leaf" };
+  if (state === "unavailable") return { text: SLOT_WORDS.unavailable, tone: "alarm" };
+  return state === "starting"
+    ? { text: SLOT_WORDS.starting, tone: "amber" }
+    : { text: SLOT_WORDS.off, tone: undefined };
 }

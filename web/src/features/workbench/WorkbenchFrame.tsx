@@ -6,6 +6,7 @@ import { lazyComponent } from "../../ui/lazyComponent";
 import { PANE_CONTENT, PaneContext } from "../../ui/pane";
 import { go, sessionPath } from "../../ui/route";
 import { PaneEdge } from "./PaneEdge";
+import { useSheet } from "./useSheet";
 import { useWideScreen, useWorkbenchLayout } from "./useWorkbenchLayout";
 import { fitShare, sessionAt, TABS, tabAfterKey, tabAt, type WorkbenchTab } from "./workbench.logic";
 import { WorkbenchContext } from "./workbenchContext";
@@ -38,7 +39,7 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
   const frame = useRef<HTMLDivElement>(null);
   const isWide = useWideScreen();
   const { layout, change } = useWorkbenchLayout();
-  const [isSheet, setSheet] = useState(false);
+  const [isSheet, setSheet] = useSheet();
   const [chosen, setChosen] = useState<Partial<Record<WorkbenchTab, string>>>({});
   const isOpen = isWide ? layout.isOpen : isSheet;
   const { tab } = layout;
@@ -48,7 +49,7 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
       if (isWide) change({ isOpen: open });
       else setSheet(open);
     },
-    [isWide, change],
+    [isWide, change, setSheet],
   );
   const showInPane = useCallback(
     (to: string) => {
@@ -69,10 +70,7 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
   const toggle = useCallback(() => setOpen(!isOpen), [setOpen, isOpen]);
   useToggleKey(frame, isOpen, toggle);
 
-  const shared = useMemo(
-    () => ({ show: isWide ? showInPane : go, isOpen, toggle }),
-    [isWide, showInPane, isOpen, toggle],
-  );
+  const shared = useMemo(() => ({ show: showInPane, isOpen, toggle }), [showInPane, isOpen, toggle]);
   const ownAddresses: Partial<Record<WorkbenchTab, string>> = {
     changes,
     session: layout.beside === null ? "/sessions" : sessionPath(layout.beside),

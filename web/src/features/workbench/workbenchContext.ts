@@ -2,7 +2,7 @@ import { createContext, useContext } from "react";
 import { type Go, go } from "../../ui/route";
 
 export interface WorkbenchShared {
-  /** Shows a page beside the conversation where there is space, and on the whole screen elsewhere. */
+  /** Shows a page in the pane: beside the conversation where there is space, and over it on a small screen. */
   show: Go;
   isOpen: boolean;
   /** Opens and closes the pane; null inside it. */

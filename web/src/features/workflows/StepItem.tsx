@@ -5,7 +5,7 @@ import { shorten } from "../../ui/format";
 import { go } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
 import { formatCost } from "../routines/routines.logic";
-import { showValue, stepWord, timeText, toneOf } from "./workflows.logic";
+import { firstLine, showResult, stepWord, timeText, toneOf } from "./workflows.logic";
 
 interface StepItemProps {
   step: WorkflowStep;
@@ -17,11 +17,12 @@ interface StepItemProps {
 
 /** One step: how it went, what it changed, and the question that it asks. */
 export function StepItem({ step, isBusy, canRetry, onAnswer, onRetry }: StepItemProps) {
-  const result = step.state === "done" && step.result !== null ? shorten(showValue(step.result), 400) : "";
+  const result = step.state === "done" ? shorten(showResult(step), 400) : "";
+  const title = firstLine(step.title);
   return (
     <li className="card" aria-label={`Step ${step.place}`}>
       <p className="workflows-title">
-        {step.place} · {step.kind} · <span className="workflows-text">{visibleText(step.title)}</span>
+        {step.place} · {step.kind} · <span className="workflows-text">{visibleText(title)}</span>
       </p>
       <p className="quiet workflows-facts">
         <span className="workflows-state" data-tone={toneOf(step.state)}>
@@ -32,7 +33,7 @@ export function StepItem({ step, isBusy, canRetry, onAnswer, onRetry }: StepItem
         {step.attempt > 1 && <span>try {step.attempt}</span>}
       </p>
       {step.error !== null && <p className="problem-text workflows-text">{visibleText(step.error)}</p>}
-      {step.question !== null && step.question !== step.title && (
+      {step.question !== null && step.question !== title && (
         <p className="workflows-question">{visibleText(step.question)}</p>
       )}
       {result !== "" && <pre className="workflows-output">{visibleText(result)}</pre>}
@@ -59,7 +60,7 @@ export function StepItem({ step, isBusy, canRetry, onAnswer, onRetry }: StepItem
           <ConfirmButton
             label="Retry from here"
             confirmLabel="Repeat this and all later steps?"
-            name={`Retry from step ${step.place}`}
+            spoken={`Retry from step ${step.place}`}
             disabled={isBusy}
             onConfirm={onRetry}
           />

@@ -46,10 +46,10 @@ export function WorkflowView({ id }: { id: string }) {
   return (
     <>
       <header className="head">
+        <h1 className="workflows-text">{visibleText(workflow?.file ?? "Workflow")}</h1>
         <button type="button" className="small" onClick={() => go("/workflows")}>
           All workflows
         </button>
-        <h1 className="workflows-text">{workflow?.file ?? "Workflow"}</h1>
       </header>
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
       {workflow === null && !problem && (
@@ -73,7 +73,7 @@ export function WorkflowView({ id }: { id: string }) {
               <ConfirmButton
                 label="End workflow"
                 confirmLabel="Really end it?"
-                name="End workflow"
+                spoken="End workflow"
                 disabled={isBusy}
                 onConfirm={() => void act("cancel", {})}
               />

@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { Workflow, WorkflowStep } from "../../client/api";
-import { canRetry, concernsWorkflows, showValue, stateWord, stepWord, timeText, toneOf } from "./workflows.logic";
+import {
+  canRetry,
+  concernsWorkflows,
+  firstLine,
+  showResult,
+  showValue,
+  stateWord,
+  stepWord,
+  timeText,
+  toneOf,
+} from "./workflows.logic";
 
 function step(changes: Partial<WorkflowStep>): WorkflowStep {
   return {
@@ -29,6 +39,19 @@ function step(changes: Partial<WorkflowStep>): WorkflowStep {
 const workflow = { state: "changed", finished: "2026-06-01T07:00:00Z", run: null } as Workflow;
 
 describe("workflows", () => {
+  it("shows the output of a command, and its exit code only when it failed", () => {
+    const command = { kind: "command" } as const;
+    expect(showResult(step({ ...command, result: { code: 0, output: "made\n" } }))).toBe("made");
+    expect(showResult(step({ ...command, result: { code: 0, output: "" } }))).toBe("");
+    expect(showResult(step({ ...command, result: { code: 3, output: "no" } }))).toBe("no\nexit code 3");
+    expect(showResult(step({ result: { code: 0, output: "x" } }))).toContain('"code": 0');
+    expect(showResult(step({ result: null }))).toBe("");
+  });
+
+  it("names a step by its first line only", () => {
+    expect(firstLine("Commit this?\n one.txt | 2 +-")).toBe("Commit this?");
+  });
+
   it("says what a step waits for", () => {
     expect(stepWord(step({}))).toBe("done");
     expect(stepWord(step({ state: "begun" }))).toBe("working");

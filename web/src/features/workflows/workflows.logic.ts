@@ -51,6 +51,20 @@ export function showValue(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
+/** What a step gave: of a command its output, and its exit code only when that is a failure. */
+export function showResult(step: WorkflowStep): string {
+  const found = step.result as { code?: unknown; output?: unknown } | null;
+  if (found === null) return "";
+  if (step.kind !== "command" || typeof found.code !== "number" || typeof found.output !== "string")
+    return showValue(step.result);
+  return [found.output.trimEnd(), found.code === 0 ? "" : `exit code ${found.code}`].filter((one) => one).join("\n");
+}
+
+/** The title of a step. What has several lines, such as a question with a diff, is shown below it as it is. */
+export function firstLine(text: string): string {
+  return text.split("\n", 1)[0] ?? "";
+}
+
 /** Whether an event of the timeline concerns the workflows. */
 export function concernsWorkflows(event: unknown): boolean {
   const kind = (event as { kind?: unknown } | null)?.kind;

@@ -1,6 +1,6 @@
-import { type DragEvent, type FormEvent, useEffect, useState } from "react";
+import { type DragEvent, type FormEvent, useState } from "react";
 import type { AgentOffer, SessionEvent, SessionInfo } from "../../../client/api";
-import { useResource } from "../../../data/resource";
+import type { ResourceHandle } from "../../../data/resource";
 import { ArchivedNotice } from "./ArchivedNotice";
 import { Attachments } from "./Attachments";
 import { BudgetNotice } from "./BudgetNotice";
@@ -8,6 +8,7 @@ import { ComposerActions } from "./ComposerActions";
 import { KeyHints } from "./KeyHints";
 import { MessageField } from "./MessageField";
 import { OrchestratorNotice } from "./OrchestratorNotice";
+import { SharedFiles } from "./SharedFiles";
 import { UnsentPrompts } from "./UnsentPrompts";
 import { type StopState, useComposer } from "./useComposer";
 import { useEscapeKey } from "./useEscapeKey";
@@ -21,12 +22,13 @@ interface ComposerProps {
   /** A prompt was sent: the transcript scrolls to its end. */
   onSent: () => void;
   stop: StopState;
+  offer: ResourceHandle<AgentOffer>;
 }
 
 /** Where the owner writes to the agent of a session. */
-export function Composer({ id, session, events, onSent, stop }: ComposerProps) {
+export function Composer({ id, session, events, onSent, stop, offer: offered }: ComposerProps) {
   const composer = useComposer(id, session, events, onSent, stop);
-  const { value: offer, reload: reloadOffer } = useOffer(id, events);
+  const { value: offer, reload: reloadOffer } = offered;
   const [dropping, setDropping] = useState(false);
   const { busy, attach, send, cancel } = composer;
   useEscapeKey(busy, cancel);
@@ -57,6 +59,7 @@ export function Composer({ id, session, events, onSent, stop }: ComposerProps) {
     >
       <BudgetNotice />
       <OrchestratorNotice />
+      <SharedFiles files={composer.shared} onAnswer={composer.answerShared} />
       <UnsentPrompts prompts={composer.unsent} onTakeBack={composer.takeBack} />
       <div className="composer-box">
         <MessageField composer={composer} commands={offer?.commands ?? []} isNew={session?.seq === 0}>
@@ -67,15 +70,4 @@ export function Composer({ id, session, events, onSent, stop }: ComposerProps) {
       {busy && <KeyHints />}
     </form>
   );
-}
-
-/** The options and commands of the agent. An event tells when they changed. */
-function useOffer(id: string, events: readonly SessionEvent[]) {
-  const offer = useResource<AgentOffer>(`/v1/sessions/${encodeURIComponent(id)}/offer`);
-  const changedAt = events.findLast((event) => event.kind === "options" || event.kind === "commands")?.seq ?? 0;
-  const { reload } = offer;
-  useEffect(() => {
-    if (changedAt > 0) reload();
-  }, [changedAt, reload]);
-  return offer;
 }

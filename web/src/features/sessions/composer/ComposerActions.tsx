@@ -18,6 +18,7 @@ interface ComposerActionsProps {
 /** The buttons below the message. */
 export function ComposerActions({ id, session, composer, offer, onOptionsChanged }: ComposerActionsProps) {
   const { busy, canSend, attach, send, cancel, isStopping } = composer;
+  const isArriving = composer.uploads.length > 0;
   const picker = useRef<HTMLInputElement>(null);
   return (
     <div className="composer-actions">
@@ -44,7 +45,7 @@ export function ComposerActions({ id, session, composer, offer, onOptionsChanged
       <DictateButton
         onWords={(words) => composer.setDraft({ ...composer.draft, text: withWords(composer.draft.text, words) })}
       />
-      {session !== null && <ModelButton session={session} busy={busy} />}
+      {session !== null && <ModelButton session={session} offer={offer} busy={busy} onChanged={onOptionsChanged} />}
       <OptionsButton id={id} offer={offer} onChanged={onOptionsChanged} />
       <div className="composer-send">
         {busy && (
@@ -71,7 +72,13 @@ export function ComposerActions({ id, session, composer, offer, onOptionsChanged
         )}
         <button
           className="small primary"
-          title={busy ? "Send this when the agent is done (Enter)" : "Send (Enter)"}
+          title={
+            isArriving
+              ? "The files have not arrived yet"
+              : busy
+                ? "Send this when the agent is done (Enter)"
+                : "Send (Enter)"
+          }
           disabled={!canSend}
         >
           {busy ? "Queue" : "Send"}

@@ -1,5 +1,5 @@
 import { useRef, useState } from "react";
-import type { ChangeSession, ModelTrial, SessionInfo } from "../../../client/api";
+import type { AgentOffer, ChangeSession, ModelTrial, SessionInfo } from "../../../client/api";
 import { request } from "../../../client/http";
 import { Icon } from "../../../ui/Icon";
 import { Popup } from "../../../ui/Popup";
@@ -9,8 +9,15 @@ import { useSessionList } from "../../session-list/SessionListProvider";
 import { useSetup } from "../setup/SetupProvider";
 import { modelChoices, modelLabel, providerOf, typedModel } from "./modelChoice.logic";
 
+interface ModelButtonProps {
+  session: SessionInfo;
+  offer: AgentOffer | null;
+  busy: boolean;
+  onChanged: () => void;
+}
+
 /** A button that shows the agent and the model of a session, and opens the choice of another. */
-export function ModelButton({ session, busy: isWorking }: { session: SessionInfo; busy: boolean }) {
+export function ModelButton({ session, offer, busy: isWorking, onChanged }: ModelButtonProps) {
   const [open, setOpen] = useState(false);
   const [busy, setBusy] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
@@ -19,7 +26,8 @@ export function ModelButton({ session, busy: isWorking }: { session: SessionInfo
   const { agents, models } = useSetup();
   const providers = models?.models ?? [];
   const agent = agents?.find((one) => one.name === session.agent);
-  const label = [agent?.title ?? session.agent, modelLabel(session, agent, providers)].filter(Boolean).join(" · ");
+  const model = modelLabel(session, agent, providers, offer);
+  const label = [agent?.title ?? session.agent, model].filter(Boolean).join(" · ");
 
   async function change(body: ChangeSession) {
     setBusy(true);
@@ -29,6 +37,7 @@ export function ModelButton({ session, busy: isWorking }: { session: SessionInfo
       toasts.failed(error);
     }
     setBusy(false);
+    onChanged();
   }
 
   return (
@@ -73,6 +82,11 @@ export function ModelButton({ session, busy: isWorking }: { session: SessionInfo
             </select>
           </label>
           {session.seq > 0 && <p className="quiet">Start a new session to use another agent.</p>}
+          {offer?.chosen_model && (
+            <p className="quiet">
+              {visibleText(offer.chosen_model)} was chosen in the options of the agent. A model chosen here replaces it.
+            </p>
+          )}
           <ModelFields
             key={`${session.agent} ${session.model}`}
             session={session}

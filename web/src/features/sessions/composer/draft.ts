@@ -37,8 +37,13 @@ export function writeDraft(session: string, draft: Draft): void {
 
 export const removeDraft = (session: string): void => writeDraft(session, EMPTY_DRAFT);
 
-/** Removes every draft and every unsent prompt from this browser. */
-export function clearDrafts(): void {
-  for (const key of Object.keys(localStorage))
-    if (/^freehold\.(draft|outbox)\./.test(key)) localStorage.removeItem(key);
+/** Removes every draft and every unsent prompt from this browser, and returns what puts them back. */
+export function takeDrafts(): () => void {
+  const taken = Object.entries({ ...localStorage } as Record<string, string>).filter(([key]) =>
+    /^freehold\.(draft|outbox)\./.test(key),
+  );
+  for (const [key] of taken) localStorage.removeItem(key);
+  return () => {
+    for (const [key, value] of taken) localStorage.setItem(key, value);
+  };
 }

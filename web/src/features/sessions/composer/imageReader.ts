@@ -25,7 +25,7 @@ export async function readImage(file: File): Promise<ImageAttachment> {
     name,
     mime: type,
     size: blob.size,
-    data: await base64(blob),
+    data: toBase64(new Uint8Array(await blob.arrayBuffer())),
     url: URL.createObjectURL(new Blob([blob], { type })),
   };
 }
@@ -49,8 +49,8 @@ async function scaledDown(file: File, name: string): Promise<Blob> {
   return made;
 }
 
-async function base64(blob: Blob): Promise<string> {
-  const bytes = new Uint8Array(await blob.arrayBuffer());
+/** In pieces: a call has a limit of arguments. */
+export function toBase64(bytes: Uint8Array): string {
   const pieces: string[] = [];
   for (let at = 0; at < bytes.length; at += 0x8000)
     pieces.push(String.fromCharCode(...bytes.subarray(at, at + 0x8000)));

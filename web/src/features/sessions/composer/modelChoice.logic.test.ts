@@ -31,10 +31,16 @@ test("only providers that the agent may use are offered", () => {
 });
 
 test("the model of a session is shown also when it is the default", () => {
-  expect(modelLabel({ model: null }, agent, providers)).toBe("local/qwen3");
-  expect(modelLabel({ model: "openrouter/openai/gpt-5" }, agent, providers)).toBe("openrouter/openai/gpt-5");
-  expect(modelLabel({ model: "openrouter" }, agent, providers)).toBe("openrouter");
-  expect(modelLabel({ model: null }, undefined, providers)).toBeNull();
+  expect(modelLabel({ model: null }, agent, providers, null)).toBe("local/qwen3");
+  expect(modelLabel({ model: "openrouter/openai/gpt-5" }, agent, providers, null)).toBe("openrouter/openai/gpt-5");
+  expect(modelLabel({ model: "openrouter" }, agent, providers, null)).toBe("openrouter");
+  expect(modelLabel({ model: null }, undefined, providers, null)).toBeNull();
+});
+
+test("a model that was chosen by an option of the agent is the one that is shown", () => {
+  const offer = { chosen_model: "Opus" };
+  expect(modelLabel({ model: "local/qwen3" }, agent, providers, offer)).toBe("Opus");
+  expect(modelLabel({ model: "local/qwen3" }, agent, providers, { chosen_model: null })).toBe("local/qwen3");
 });
 
 test("a typed model belongs to the chosen provider", () => {

@@ -1,4 +1,4 @@
-import type { AgentInfo, ModelProvider, SessionInfo } from "../../../client/api";
+import type { AgentInfo, AgentOffer, ModelProvider, SessionInfo } from "../../../client/api";
 
 /** A provider that the agent of a session can use. */
 export interface ModelChoice {
@@ -23,12 +23,17 @@ export function modelChoices(agent: AgentInfo | undefined, providers: readonly M
     .map((one) => ({ value: one.name, label: one.model === null ? one.name : `${one.name} (${one.model})` }));
 }
 
-/** The model of a session in words: the chosen one, or what its agent uses by default. */
+/**
+ * The model of a session in words: the one that was chosen by an option of the agent, the one of the session, or what
+ * its agent uses by default.
+ */
 export function modelLabel(
   session: Pick<SessionInfo, "model">,
   agent: AgentInfo | undefined,
   providers: readonly ModelProvider[],
+  offer: Pick<AgentOffer, "chosen_model"> | null,
 ): string | null {
+  if (offer?.chosen_model) return offer.chosen_model;
   const name = session.model ?? agent?.model ?? null;
   const provider = providers.find((one) => one.name === name);
   if (provider === undefined) return name;

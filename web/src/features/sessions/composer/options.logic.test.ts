@@ -5,6 +5,7 @@ import { agentOptions, optionsLabel } from "./options.logic";
 const choice = (id: string) => ({ id, name: id.toUpperCase(), description: "" });
 const offer = (config: OfferedOption[] = [], own = true): AgentOffer => ({
   own,
+  chosen_model: null,
   commands: [],
   options: {
     mode: "ask",

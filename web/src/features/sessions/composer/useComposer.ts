@@ -1,15 +1,22 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { SessionEvent, SessionInfo } from "../../../client/api";
-import { request, upload } from "../../../client/http";
+import { request } from "../../../client/http";
 import { useToasts } from "../../../ui/Toasts";
-import { contentPath } from "../../files/fileRequests";
 import { useKillSwitch } from "../../kill-switch/KillSwitchProvider";
 import { useSessionList } from "../../session-list/SessionListProvider";
 import { isBusy } from "../../session-list/sessionList.logic";
-import { attachmentPath, isImage, withFiles } from "./attachments.logic";
+import { isImage } from "./attachments.logic";
+import {
+  type AttachmentUpload,
+  listenToUploads,
+  takeUploads,
+  uploadAttachments,
+  uploadsOf,
+  withUploaded,
+} from "./attachmentUploads";
 import { type Draft, EMPTY_DRAFT, readDraft, writeDraft } from "./draft";
 import { keyFor, type OutgoingPrompt } from "./outbox.logic";
-import { takeHeldPictures } from "./sharedPictures";
+import { takeHeldFiles } from "./sharedFiles";
 import { namedFiles, withoutFile } from "./suggestions.logic";
 import { type ImageAttachments, useImages } from "./useImages";
 import { useOutbox } from "./useOutbox";
@@ -23,6 +30,11 @@ export interface ComposerState {
   images: ImageAttachments;
   /** Adds images to the message. Other files are put into the workspace, and the message names them. */
   attach: (files: readonly File[]) => void;
+  /** Files from another app. Any page of the web can send some, so they are added only when the owner says so. */
+  shared: readonly File[];
+  answerShared: (isWanted: boolean) => void;
+  /** The files that have not arrived yet. Nothing is sent before them. */
+  uploads: readonly AttachmentUpload[];
   /** Whether the agent of the session works or has work waiting. */
   busy: boolean;
   stopped: boolean;
@@ -54,11 +66,14 @@ export function useComposer(
   const { stopped } = useKillSwitch();
   const { receive } = useSessionList();
   const images = useImages();
+  const [shared, setShared] = useState<readonly File[]>([]);
   /** A prompt that was handed back unchanged keeps its key when it is sent again. */
   const handedBack = useRef<OutgoingPrompt | null>(null);
   const accepted = useRef<OutgoingPrompt | null>(null);
   const files = namedFiles(draft.text, draft.picked);
-  const canSend = (draft.text.trim() !== "" || images.all.length > 0) && !stopped;
+  const uploads = useSyncExternalStore(listenToUploads, () => uploadsOf(id));
+  const isArriving = uploads.length > 0 || images.isReading;
+  const canSend = (draft.text.trim() !== "" || images.all.length > 0) && !stopped && !isArriving;
 
   const setDraft = useCallback(
     (next: Draft) => {
@@ -105,26 +120,28 @@ export function useComposer(
 
   const addImages = images.add;
   useEffect(() => {
-    const shared = takeHeldPictures();
-    if (shared.length > 0) void addImages(shared);
+    const held = takeHeldFiles();
+    if (held.length === 0) return;
+    void addImages(held.filter(isImage));
+    setShared(held.filter((one) => !isImage(one)));
   }, [addImages]);
 
-  async function attach(files: readonly File[]) {
-    void images.add(files.filter(isImage));
-    const now = new Date();
-    for (const [index, file] of files.filter((one) => !isImage(one)).entries()) {
-      const path = attachmentPath(file.name, now, index);
-      try {
-        await upload(contentPath(path), file, { "if-none-match": "*" });
+  useEffect(
+    () =>
+      takeUploads(id, (path) =>
         setDraftState((current) => {
-          const next = { text: withFiles(current.text, [path]), picked: [...current.picked, path] };
+          const next = withUploaded(current, path);
           writeDraft(id, next);
           return next;
-        });
-      } catch (error) {
-        toasts.failed(error);
-      }
-    }
+        }),
+      ),
+    [id],
+  );
+
+  function attach(files: readonly File[]) {
+    void images.add(files.filter(isImage));
+    const others = files.filter((one) => !isImage(one));
+    if (others.length > 0) void uploadAttachments(id, others, toasts.failed);
   }
 
   function send(when: OutgoingPrompt["when"]) {
@@ -158,7 +175,13 @@ export function useComposer(
     files,
     removeFile: (path) => setDraft({ ...draft, text: withoutFile(draft.text, path) }),
     images,
-    attach: (files) => void attach(files),
+    attach,
+    shared,
+    answerShared: (isWanted) => {
+      if (isWanted) attach(shared);
+      setShared([]);
+    },
+    uploads,
     busy: isBusy(session),
     stopped,
     canSend,

@@ -5,6 +5,8 @@ import { imageProblem } from "./images.logic";
 
 export interface ImageAttachments {
   all: readonly ImageAttachment[];
+  /** Whether images that were added are still being read. */
+  isReading: boolean;
   add: (files: readonly File[]) => Promise<void>;
   remove: (id: string) => void;
   clear: () => void;
@@ -13,6 +15,7 @@ export interface ImageAttachments {
 /** The images of the next prompt. They are not part of the stored draft. */
 export function useImages(): ImageAttachments {
   const [all, setAll] = useState<readonly ImageAttachment[]>([]);
+  const [reading, setReading] = useState(0);
   const held = useRef(all);
   const toasts = useToasts();
   const replace = useCallback((next: readonly ImageAttachment[]) => {
@@ -28,6 +31,8 @@ export function useImages(): ImageAttachments {
   );
   const add = useCallback(
     async (files: readonly File[]) => {
+      if (files.length === 0) return;
+      setReading((count) => count + 1);
       for (const file of files) {
         try {
           const image = await readImage(file);
@@ -41,8 +46,10 @@ export function useImages(): ImageAttachments {
           toasts.refused(error instanceof Error ? error.message : "The image could not be read");
         }
       }
+      setReading((count) => count - 1);
     },
     [replace, toasts],
   );
-  return { all, add, remove: (id) => replace(held.current.filter((one) => one.id !== id)), clear: () => replace([]) };
+  const remove = (id: string) => replace(held.current.filter((one) => one.id !== id));
+  return { all, isReading: reading > 0, add, remove, clear: () => replace([]) };
 }

@@ -7,15 +7,20 @@ import { isBusy, sessionTitle } from "../../session-list/sessionList.logic";
 import { Composer } from "../composer/Composer";
 import type { StopState } from "../composer/useComposer";
 import { SessionHeader } from "../SessionHeader";
+import { useOffer } from "./useOffer";
 import type { useSessionEvents } from "./useSessionEvents";
 import "./conversation.css";
 
-// The Markdown parser is most of the code of this page. The rest of the page does not wait for it, and a list of sessions
-// is there before it is loaded in advance.
+// A list of sessions is there before the code of a conversation and of its Markdown is loaded in advance.
 const LOAD_AHEAD = 3_000;
 const Transcript = lazyComponent(async () => ({ default: (await import("./Transcript")).Transcript }));
 if (new URLSearchParams(location.search).has("id")) Transcript.load();
-else setTimeout(Transcript.load, LOAD_AHEAD);
+else setTimeout(loadAhead, LOAD_AHEAD);
+
+function loadAhead() {
+  Transcript.load();
+  void import("../../markdown/FormattedText").catch(() => undefined);
+}
 
 interface ConversationBodyProps {
   id: string;
@@ -28,9 +33,10 @@ interface ConversationBodyProps {
 export function ConversationBody({ id, session, loaded, onClose }: ConversationBodyProps) {
   const [promptsSent, setPromptsSent] = useState(0);
   const stop = useStop(session);
+  const offer = useOffer(id, loaded.events);
   return (
     <section className="split-detail conversation" aria-label={session === null ? "Session" : sessionTitle(session)}>
-      <SessionHeader session={session} onClose={onClose} />
+      <SessionHeader session={session} offer={offer.value} onClose={onClose} />
       <div className="conversation-place">
         <ErrorBoundary name="The transcript" content={loaded.events}>
           <Transcript
@@ -53,6 +59,7 @@ export function ConversationBody({ id, session, loaded, onClose }: ConversationB
           events={loaded.events}
           onSent={() => setPromptsSent((count) => count + 1)}
           stop={stop}
+          offer={offer}
         />
       </ErrorBoundary>
     </section>

@@ -2,6 +2,7 @@ import { Icon } from "../../../ui/Icon";
 import { sessionPath, useGo, useRoute } from "../../../ui/route";
 import { useListedSession, useSessionList } from "../../session-list/SessionListProvider";
 import { sessionTitle } from "../../session-list/sessionList.logic";
+import { shownSessions } from "../sidebar/shownSessions";
 import { useMarkSeen } from "../useMarkSeen";
 import { ConversationBody } from "./ConversationBody";
 import { useSessionEvents } from "./useSessionEvents";
@@ -11,8 +12,8 @@ export default function OtherSession({ current }: { current: string }) {
   const { query } = useRoute();
   const go = useGo();
   const { value: sessions } = useSessionList();
-  const others = (sessions ?? []).filter((one) => one.id !== current);
   const id = query.get("id");
+  const others = shownSessions(sessions ?? [], id).filter((one) => one.id !== current);
   if (id !== null && others.some((one) => one.id === id))
     return (
       <div className="conversation-other">

@@ -14,7 +14,7 @@ export function PicturesItem({ item }: { item: Extract<Item, { kind: "pictures" 
         <StoredImage
           key={picture.place}
           address={`/v1/sessions/${encodeURIComponent(session)}/turns/${item.turn}/images/${picture.place}`}
-          name={words || "Picture"}
+          title={words || "Picture"}
           type={picture.mime}
           className="conversation-picture"
         />

@@ -5,7 +5,7 @@ import { visibleText } from "../../../ui/visibleText";
 import type { Item } from "./transcript.logic";
 
 const MAX_STEPS = 100;
-const STEP_STATES: Record<string, string> = { completed: "done", in_progress: "in progress", pending: "to do" };
+const STEP_WORDS: Record<string, string> = { completed: "done", in_progress: "in progress", pending: "to do" };
 
 /** The steps that an agent has planned, with their states. */
 export function Plan({ item }: { item: Extract<Item, { kind: "plan" }> }) {
@@ -23,7 +23,7 @@ export function Plan({ item }: { item: Extract<Item, { kind: "plan" }> }) {
       <ol>
         {steps.map((entry, index) => (
           <li key={index} data-status={entry.status}>
-            <span className="conversation-plan-mark" role="img" aria-label={STEP_STATES[entry.status] ?? entry.status}>
+            <span className="conversation-plan-mark" role="img" aria-label={STEP_WORDS[entry.status] ?? entry.status}>
               {entry.status === "completed" && <Icon name="check" size={12} />}
             </span>
             <span>{visibleText(shortLine(entry.content))}</span>

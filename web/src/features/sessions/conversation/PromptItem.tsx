@@ -27,7 +27,7 @@ export function PromptItem({ item }: { item: Prompt }) {
               <StoredImage
                 key={index}
                 address={`/v1/sessions/${encodeURIComponent(session)}/turns/${item.turn}/images/${index}`}
-                name={`Image ${index + 1} of ${item.images.length}`}
+                title={`Image ${index + 1} of ${item.images.length}`}
                 type={image.mime}
               />
             ))}

@@ -4,13 +4,13 @@ import { Icon } from "../../../ui/Icon";
 
 interface StoredImageProps {
   address: string;
-  name: string;
+  title: string;
   type: string;
   className?: string;
 }
 
 /** An image of a session, fetched with the owner's key. */
-export function StoredImage({ address, name, type, className = "conversation-image" }: StoredImageProps) {
+export function StoredImage({ address, title, type, className = "conversation-image" }: StoredImageProps) {
   const [missing, setMissing] = useState(false);
   const [shown, setShown] = useState<string | undefined>(undefined);
   useEffect(() => {
@@ -31,13 +31,13 @@ export function StoredImage({ address, name, type, className = "conversation-ima
   }, [address, type]);
   if (missing)
     return (
-      <span className={className} role="img" aria-label={`${name}, ${type}, is no longer stored`}>
+      <span className={className} role="img" aria-label={`${title}, ${type}, is no longer stored`}>
         <Icon name="image" size={24} />
       </span>
     );
   return (
     <a href={shown} target="_blank" rel="noopener noreferrer">
-      <img className={className} src={shown} alt={name} onError={() => setMissing(true)} />
+      <img className={className} src={shown} alt={title} onError={() => setMissing(true)} />
     </a>
   );
 }

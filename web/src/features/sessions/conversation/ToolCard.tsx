@@ -24,7 +24,7 @@ const ICONS: Record<string, IconName> = {
   fetch: "network",
   switch_mode: "settings",
 };
-const STATUS_TEXT: Record<string, string> = {
+const STATUS_WORDS: Record<string, string> = {
   pending: "waiting",
   in_progress: "running",
   completed: "done",
@@ -74,7 +74,7 @@ export function ToolCard({ item }: { item: Tool }) {
           </span>
         ) : (
           <span className="chip" data-tone={TONES[status]}>
-            {STATUS_TEXT[status] ?? status}
+            {STATUS_WORDS[status] ?? status}
           </span>
         )}
         {!isEmpty && <Icon name="chevron" size={14} />}

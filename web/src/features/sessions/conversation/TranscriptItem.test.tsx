@@ -61,7 +61,7 @@ test("an item that cannot be drawn is shown as plain text, and the items beside 
     input: "its input",
   };
   await draw([message("a", "**before**"), tool, message("b", "> ".repeat(2_000)), message("c", "*after*")]);
-  expect(place.querySelector("strong")?.textContent).toBe("before");
+  await vi.waitFor(() => expect(place.querySelector("strong")?.textContent).toBe("before"), 30_000);
   expect(place.querySelector("em")?.textContent).toBe("after");
   expect(place.textContent).toContain("its output");
   expect(place.textContent).toContain("could not be drawn");

@@ -1,4 +1,5 @@
 import { memo } from "react";
+import { AboutError } from "../../../ui/AboutError";
 import { ErrorBoundary } from "../../../ui/ErrorBoundary";
 import { Icon } from "../../../ui/Icon";
 import { PlainText } from "../../../ui/PlainText";
@@ -64,6 +65,7 @@ function ItemContent({ item }: { item: Item }) {
             <strong>{visibleText(shortLine(item.text))}</strong>
           </p>
           {item.hint && <p>{visibleText(shortLine(item.hint))}</p>}
+          <AboutError code={item.code} />
         </section>
       );
     case "rewound":

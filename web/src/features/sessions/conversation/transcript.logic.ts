@@ -41,7 +41,7 @@ export type Item =
   | { kind: "plan"; key: string; entries: { content: string; status: string }[] }
   | { kind: "approval"; key: string; title: string; state: string; answer: string; note: string; isQuestion: boolean }
   | { kind: "ended"; key: string; seq: number; turn: number; reason: string; changes: Changes | null; usage: string }
-  | { kind: "error"; key: string; text: string; hint: string }
+  | { kind: "error"; key: string; code: string; text: string; hint: string }
   | { kind: "rewound"; key: string };
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -197,7 +197,13 @@ function itemOf({ seq, turn, kind, data }: SessionEvent): Item | null {
         usage: usageText(data["usage"]),
       };
     case "error":
-      return { kind, key: `error ${seq}`, text: text(data["message"]), hint: text(data["hint"]) };
+      return {
+        kind,
+        key: `error ${seq}`,
+        code: text(data["code"]),
+        text: text(data["message"]),
+        hint: text(data["hint"]),
+      };
     case "rewound":
       return { kind, key: `rewound ${seq}` };
     default:
@@ -214,6 +220,7 @@ function readItem(event: SessionEvent): Item | null {
     return {
       kind: "error",
       key: `unreadable ${event.seq}`,
+      code: "",
       text: `This event of the session could not be read: ${reason}`,
       hint: "",
     };

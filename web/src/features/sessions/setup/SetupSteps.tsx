@@ -39,7 +39,7 @@ export function SetupSteps({ setup }: { setup: Setup }) {
         >
           {setup.needsModel && (
             <>
-              <button type="button" onClick={connectModel}>
+              <button type="button" className={setup.missingAgent ? "" : "primary"} onClick={connectModel}>
                 <Icon name="key" size={18} /> Connect a model
               </button>
               {setup.hasBuiltin && <TourButton />}

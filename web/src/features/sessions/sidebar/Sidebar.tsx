@@ -12,12 +12,12 @@ import { PermissionRulesDialog } from "../../approvals/PermissionRulesDialog";
 import { useKillSwitch } from "../../kill-switch/KillSwitchProvider";
 import { disableNotifications, enableNotifications, useNotificationState } from "../../notifications/browserPermission";
 import { useSessionList } from "../../session-list/SessionListProvider";
-import { isUnused, sessionTitle, statusLabel } from "../../session-list/sessionList.logic";
-import { readDraft } from "../composer/draft";
+import { sessionTitle, statusLabel, withOlder } from "../../session-list/sessionList.logic";
 import { useSetup } from "../setup/SetupProvider";
 import { NewSessionDialog } from "./NewSessionDialog";
 import { SessionMenu } from "./SessionMenu";
 import { StatusChip } from "./StatusChip";
+import { shownSessions } from "./shownSessions";
 import { useNewSession } from "./useNewSession";
 import { useOlderSessions } from "./useOlderSessions";
 import { useSessionSearch } from "./useSessionSearch";
@@ -41,9 +41,8 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
   });
   const { sessions, problem, reload } = search.active
     ? search
-    : { sessions: withOlder(sessionList.value, older.sessions), ...sessionList };
-  // One that was started and left without a word has no row.
-  const shown = sessions?.filter((one) => one.id === chosen || !isUnused(one) || readDraft(one.id).text !== "");
+    : { sessions: sessionList.value && withOlder(sessionList.value, older.sessions), ...sessionList };
+  const shown = sessions && shownSessions(sessions, chosen);
 
   return (
     <aside className="split-list sidebar" aria-label="Sessions">
@@ -98,9 +97,6 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
     </aside>
   );
 }
-
-const withOlder = (newest: readonly SessionInfo[] | null, older: readonly SessionInfo[]) =>
-  newest === null ? null : [...newest, ...older.filter((row) => !newest.some((one) => one.id === row.id))];
 
 function emptyText(query: string, archived: boolean): string {
   if (query !== "") return "No session matches.";

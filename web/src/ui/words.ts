@@ -1,0 +1,38 @@
+/** What the API names in one word, as the page shows it. */
+const API_WORDS: Readonly<Record<string, string>> = {
+  absent: "absent",
+  added: "added",
+  allow: "allow",
+  away: "away",
+  changed: "changed",
+  "crash-looping": "crash-looping",
+  degraded: "degraded",
+  deny: "deny",
+  done: "done",
+  down: "down",
+  draining: "draining",
+  dropped: "dropped",
+  ended: "ended",
+  failed: "failed",
+  failing: "failing",
+  idle: "idle",
+  merged: "merged",
+  needs_you: "needs you",
+  off: "off",
+  ok: "ok",
+  queued: "queued",
+  ready: "ready",
+  removed: "removed",
+  running: "running",
+  same: "same",
+  starting: "starting",
+  stopped: "stopped",
+  stopping: "stopping",
+  unhealthy: "unhealthy",
+  waiting: "waiting",
+  warning: "warning",
+  working: "working",
+};
+
+/** In the language of the page; a name that is not known, as it is. */
+export const wordOf = (name: string): string => (Object.hasOwn(API_WORDS, name) ? (API_WORDS[name] ?? name) : name);
