@@ -14,7 +14,7 @@ STAMPS := .cache/stamps
 STATIC := src/freehold/gateway/static
 WEB_SOURCES := $(shell find web clients docs -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 
-.PHONY: help up test test-programs test-web attack soak check check-types check-python check-web format bench web dist deb lock generated system system-test clean
+.PHONY: help up test test-programs test-packages test-web attack agents soak check check-types check-python check-web format bench web dist deb lock generated system system-build system-test clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,17 +24,20 @@ up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## i
 	@$(BIN)/freehold starter --if-new || echo "Continuing without a first project. To create it later: freehold starter"
 	@exec $(BIN)/freehold up
 
-# Two at a time: most of them keep one core busy, or wait for a download.
-test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## run everything that CI runs
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check test-programs test-web
+# Several at a time: one of them keeps one core busy or waits for a download. Those that take longest begin first.
+test: system-build ## run everything that CI runs
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(STAMPS)/dev system-test
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target check-types test-programs $(STAMPS)/web test-web test-packages $(STAMPS)/addon $(STAMPS)/minilm check
 	$(BIN)/pytest -n auto
 
 test-programs: $(STAMPS)/dev
 	@tools/install-pds >/dev/null
+	@tools/install-code-server >/dev/null
 	@tools/install-solid >/dev/null
 	@tools/install-synapse >/dev/null
-	@tools/install-code-server >/dev/null
 	@tools/install-test-agents >/dev/null
+
+test-packages: $(STAMPS)/dev
 	@tools/install-quadlet >/dev/null || echo "The tests that start units of podman are skipped"
 	@tools/install-vm-system >/dev/null || echo "The tests that need QEMU 10 are skipped"
 
@@ -70,6 +73,10 @@ bench: $(STAMPS)/dev $(STAMPS)/minilm ## run all benchmarks in quick mode
 attack: $(STAMPS)/dev $(STAMPS)/web ## race and fuzz for 30 minutes; more with MINUTES=…, go on with ARGUMENTS=--resume
 	$(BIN)/python -m tests.attack --minutes $(or $(MINUTES),30) $(ARGUMENTS)
 
+agents: $(STAMPS)/dev $(STAMPS)/web ## try every agent of the guide, those of examples/agents.toml too, and compare with its table
+	@tools/install-test-agents described >/dev/null
+	@$(BIN)/python -m tools.agent_matrix --check
+
 soak: $(STAMPS)/dev $(STAMPS)/web ## work for 20 minutes while processes die and the disk fills; MINUTES=… for another time
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),20) $(ARGUMENTS)
 
@@ -77,10 +84,12 @@ lock: ## update the lock files (needs uv)
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in -o requirements/runtime.lock
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in requirements/dev.in -c requirements/runtime.lock -o requirements/dev.lock
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 tests/channels/synapse/requirements.in -o tests/channels/synapse/requirements.lock
+	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 tests/installers/requirements.in -o tests/installers/requirements.lock
 
 web: $(STAMPS)/web ## build the control center
 
-dist: $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## build the wheel and the source archive into dist/, the same bytes each time
+dist: $(STAMPS)/python-ready $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## build the wheel and the source archive into dist/, the same bytes each time
+	@rm -f dist/freehold-*.whl dist/freehold-*.tar.gz
 	$(BIN)/python -m hatchling build -d dist
 
 deb: dist ## build a Debian package into dist/, with everything that Freehold needs
@@ -93,6 +102,9 @@ $(STAMPS)/addon: src/freehold/guest/isolates/fork.c tools/build-addon
 
 system:
 	@tools/system-packages run
+
+system-build:
+	@tools/system-packages build
 
 system-test:
 	@tools/system-packages test
@@ -107,9 +119,10 @@ $(STAMPS)/runtime: requirements/runtime.lock pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
+# Not compiled: tests import a small part of these packages, and what they import is compiled then, once.
 $(STAMPS)/dev: requirements/dev.lock pyproject.toml | $(BIN)/python
 	@mkdir -p $(STAMPS)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/dev.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 

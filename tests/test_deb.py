@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.condition import wait_until
@@ -59,6 +60,7 @@ def test_the_same_wheel_gives_the_same_package(wheel: Path, package: Path, tmp_p
     assert " ./usr/share/bash-completion/completions/freehold\n" in files
     needs = subprocess.run(["dpkg-deb", "--field", package, "Depends"], capture_output=True, text=True, check=True)
     assert "bubblewrap, libseccomp2" in needs.stdout
+    assert "python3-venv" in needs.stdout, "freehold upgrade makes an environment with pip"
 
 
 def test_the_service_runs_sealed_under_systemd_and_comes_back(machine: SystemdMachine) -> None:
@@ -76,6 +78,37 @@ def test_the_service_runs_sealed_under_systemd_and_comes_back(machine: SystemdMa
             machine.run("systemctl", "show", "--value", "-p", "MainPID", "freehold").stdout.strip() not in ("0", pid)
         )
     )
+    wait_until(lambda: is_ready(machine))
+
+
+def test_a_service_backs_up_to_a_folder_that_the_manifest_names(machine: SystemdMachine) -> None:
+    """The unit of the package may write to its home alone, and says how that is changed."""
+    machine.run("install", "-d", "-m", "700", "-o", "freehold", "/srv/backups")
+    (own, manifest), kept = ("/etc/systemd/system/freehold.service", f"{HOME}/freehold.toml"), "/opt/kept.toml"
+    machine.run("sh", "-c", f"touch {manifest}; cp -a {manifest} {kept}")
+    machine.run("sh", "-c", f"printf '[backup]\\nto = \"/srv/backups/freehold\"\\n' >> {manifest}")
+    machine.run("freehold", "backup", "key")
+
+    def restart() -> None:
+        machine.run("systemctl", "daemon-reload")
+        machine.run("systemctl", "restart", "freehold")
+
+    def read_status() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(machine.run("freehold", "backup", "status", "--json", check=False).stdout)
+        return found
+
+    try:
+        restart()
+        wait_until(lambda: read_status()["failure"] is not None)
+        assert "freehold deploy systemd" in read_status()["failure"]["hint"]
+        assert read_status()["last"] is None
+        machine.run("sh", "-c", f"freehold deploy systemd --user freehold > {own}")
+        restart()
+        wait_until(lambda: read_status()["last"] is not None)
+        assert machine.run("test", "-e", "/srv/backups/freehold/meta/snapshots/000000000001").returncode == 0
+    finally:
+        machine.run("sh", "-c", f"rm -f {own}; mv {kept} {manifest}")
+        restart()
     wait_until(lambda: is_ready(machine))
 
 

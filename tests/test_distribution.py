@@ -3,7 +3,22 @@
 from types import SimpleNamespace
 from typing import Any
 
-from tests.support.distribution import CONFORMANCE, GROUPS, LONG_FILES, TESTS, begin_with_long_files, find_group
+import pytest
+from tests.support.distribution import (
+    CONFORMANCE,
+    GROUPS,
+    LONG_FILES,
+    TESTS,
+    begin_with_long_files,
+    count_workers,
+    find_group,
+)
+
+
+@pytest.mark.parametrize(("processors", "workers"), [(1, 1), (2, 3), (8, 12)])
+def test_there_are_more_workers_than_processors(processors: int, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(processors)))
+    assert count_workers() == workers
 
 
 def test_long_files_come_first_and_every_other_stays_where_it_was() -> None:

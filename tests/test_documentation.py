@@ -17,6 +17,14 @@ SITE = ROOT / "src/freehold/gateway/static/docs"
 PAGES = [page["source"] for part in json.loads((ROOT / "web/site/contents.json").read_text()) for page in part["pages"]]
 ELSEWHERE = {"adr", "reviews"}
 """Folders that are read in the repository."""
+NAMES_OF_MOMENTS = {"at", "began", "created", "modified", "mtime", "seen", "set_at", "since", "updated", "used_at"}
+OTHER_MOMENTS = {"Skill.added"}
+"""`added` is elsewhere a number of lines, files or bytes."""
+NO_MOMENTS = {
+    *(f"{kind}Import.created" for kind in ("Bead", "Event", "Memory", "Pod")),  # how many
+    *("PlanHistory.since", "Revert.since"),  # entries of the history
+    "StreamingText.at",  # a place in a text
+}
 
 
 class PageReader(HTMLParser):
@@ -78,6 +86,19 @@ def test_every_error_code_has_a_place_on_the_page_of_errors() -> None:
     codes = re.findall(r"^### `(.+)`$", (DOCS / "errors.md").read_text(), re.MULTILINE)
     assert len(codes) > 300
     assert set(codes) <= read_site()["errors.html"].anchors
+
+
+def test_the_guide_names_every_moment_of_the_api_that_is_a_number() -> None:
+    schemas = json.loads((DOCS / "openapi.json").read_text())["components"]["schemas"]
+    numbers = {
+        f"{name}.{field}"
+        for name, schema in schemas.items()
+        for field, given in schema.get("properties", {}).items()
+        if field in NAMES_OF_MOMENTS and re.search('"type": "(number|integer)"', json.dumps(given))
+    }
+    guide = (DOCS / "guides/api.md").read_text()
+    (line,) = [line for line in guide.splitlines() if line.startswith("- Moments are ")]
+    assert set(re.findall(r"`(\w+\.\w+)`", line)) == (numbers - NO_MOMENTS) | OTHER_MOMENTS
 
 
 @pytest.mark.parametrize(

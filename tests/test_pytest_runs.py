@@ -15,6 +15,8 @@ from tests.support.condition import wait_until
 ROOT = Path(__file__).parents[1]
 CONFTEST = "from tests.support.hooks import pytest_configure, pytest_timeout_set_timer, pytest_unconfigure\n"
 PLUGINS = ["-p", "xdist", "-p", "timeout", "-p", "asyncio"]
+HANG_TIMEOUT = 2
+"""Seconds. A test that works must end within them, and one that hangs must have come to where it hangs."""
 HANGING = """
 import asyncio, threading
 import pytest
@@ -106,11 +108,11 @@ def start_pytest(folder: Path, source: str, *options: str) -> Iterator["subproce
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_every_kind_of_hang_ends_with_stacks(tmp_path: Path, workers: str) -> None:
-    with start_pytest(tmp_path, HANGING, "-n", workers, "--timeout=0.5") as run:
+    with start_pytest(tmp_path, HANGING, "-n", workers, f"--timeout={HANG_TIMEOUT}") as run:
         output, _ = run.communicate()
     assert "3 failed, 2 passed, 2 errors" in output
     for test in ("sync", "async", "fixture", "teardown", "thread"):
-        assert f"test_{test} has run for 0.5 s" in output
+        assert f"test_{test} has run for {HANG_TIMEOUT} s" in output
     assert "== task waiter" in output
     assert "== thread stuck thread" in output
     assert len(re.findall("in hang_here", output)) >= 4

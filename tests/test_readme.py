@@ -1,4 +1,4 @@
-"""The commands in the README run, and the commands in the guides are valid."""
+"""The commands in the README run, and the commands on all pages are valid; `test_page_commands` runs these."""
 
 import re
 import shlex
@@ -21,22 +21,8 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *(page for page in sorted((ROOT / "docs").glob("guides/*.md")) if page != INSIDE),
     *sorted((ROOT / "docs").glob("tutorials/*.md")),
-    *(ROOT / "docs" / name for name in ("quickstart.md", "troubleshooting.md", "faq.md")),
+    *(ROOT / "docs" / name for name in ("quickstart.md", "troubleshooting.md", "faq.md", "security.md")),
 ]
-RUN_IN_ORDER = [
-    "tutorials/first-change.md",
-    "guides/egress.md",
-    "guides/history.md",
-    "guides/timeline.md",
-]
-"""Pages of which the commands need nothing but a Freehold that runs. Of the others, the words are checked."""
-NEEDS_MORE = {
-    "egress answer 3 always",  # a network request that waits
-    "egress answer all never",
-    "timeline -f",  # it goes on for ever
-    "timeline --kind egress.* -f",
-    "timeline verify --head 1234:5f1c…",  # a hash that the reader has
-}
 BLOCK = re.compile(r"^```(?:sh|bash|console|shell)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # In a shell, what follows one of these belongs to another command.
 ENDS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>"}
@@ -89,17 +75,6 @@ def test_a_command_of_the_readme_works(words: list[str], harness: FreeholdHarnes
     done = harness.run(*words)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
-
-
-@pytest.mark.parametrize("page", RUN_IN_ORDER)
-def test_the_commands_of_a_page_work_in_their_order(page: str, harness: FreeholdHarness) -> None:
-    (harness.home.workspace / "notes.md").write_text(f"before the commands of {page}")
-    harness.run("log", check=True)  # what was written is recorded now, and can be undone
-    commands = [words for words in freehold_commands(ROOT / "docs" / page) if " ".join(words) not in NEEDS_MORE]
-    assert len(commands) >= 3
-    for words in commands:
-        done = harness.run(*words)
-        assert done.returncode == 0, f"freehold {' '.join(words)}: {done.stderr}"
 
 
 def test_the_readme_has_commands() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.manifest.machine import look
+from tests.support.condition import DEADLINE
 from tests.support.freehold import ROOT
 from tests.support.running_freehold import FreeholdOptions, run_freehold
 
@@ -114,7 +115,8 @@ async def test_the_scripted_model() -> None:
     (block,) = python_of("models.md")
 
     async def ask(url: str) -> None:
-        async with httpx2.AsyncClient(headers={"authorization": "Bearer the real key"}, trust_env=False) as http:
+        headers = {"authorization": "Bearer the real key"}
+        async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=DEADLINE) as http:
             body = {"model": "any", "messages": [{"role": "user", "content": "Is it clean?"}]}
             assert (await http.post(f"{url}/v1/chat/completions", json=body)).status_code == 200
 

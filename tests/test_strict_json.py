@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freehold.history import calls as history_calls
+from freehold.history import copy_calls
 from freehold.keeper import calls as keeper_calls
 from freehold.strict_json import WrongShape, decode, encode
 from freehold.typed_call import TypedCall, TypedStream, result_type
@@ -96,7 +97,11 @@ def test_a_value_that_is_nested_too_deep_is_refused() -> None:
 
 
 def list_requests() -> list[type[Any]]:
-    found = [one for one in [*vars(history_calls).values(), *vars(keeper_calls).values()] if isinstance(one, type)]
+    found = [
+        one
+        for one in [*vars(history_calls).values(), *vars(copy_calls).values(), *vars(keeper_calls).values()]
+        if isinstance(one, type)
+    ]
     bases: tuple[type[Any], ...] = (TypedCall, TypedStream)
     return [one for one in found if issubclass(one, bases) and one not in bases]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from tests.support.condition import DEADLINE
 from tests.support.mail_server import make_certificate
 
 from freehold.tls_trust import trust_for, trust_system
@@ -21,7 +22,7 @@ async def ask(trust: ssl.SSLContext, server: ssl.SSLContext) -> int:
         writer.close()
 
     listening = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=server)
-    async with listening, httpx2.AsyncClient(verify=trust, trust_env=False) as http:
+    async with listening, httpx2.AsyncClient(verify=trust, trust_env=False, timeout=DEADLINE) as http:
         port = listening.sockets[0].getsockname()[1]
         return (await http.get(f"https://localhost:{port}/")).status_code
 

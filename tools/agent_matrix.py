@@ -1,12 +1,13 @@
 """`python -m tools.agent_matrix [NAME…]`: what each agent can do, tried in a complete Freehold, written into docs/guides/agents.md.
 
 Real agents, installed by tools/install-test-agents, with the scripted model. Without names all of them are tried; with
-names the other rows stay as they are.
+names the other rows stay as they are. With `--check` nothing is written, and it exits 1 when a row differs.
 """
 
 import argparse
 import asyncio
 import re
+import sys
 import tempfile
 import time
 import tomllib
@@ -112,6 +113,7 @@ async def _undo(freehold: RunningFreehold, session: str, name: str) -> str:
     async with freehold.watch_new(session) as watch:
         await freehold.run_turn(watch, session, "SAY my name is Queequeg")
         ended = await freehold.run_turn(watch, session, f"ESCALATE\nRUN echo made > {file}")
+        assert freehold.file(file).exists(), ended["data"]
         await freehold.call("POST", "/v1/history/undo", entry=ended["data"]["changes"]["entry"])
         assert not freehold.file(file).exists()
         freehold.model.requests.clear()
@@ -172,7 +174,9 @@ def write_table(lines: dict[str, str]) -> None:
     PAGE.write_text(f"{text.partition(START)[0]}{START}\n\n{head}{body}\n\n{END}{text.partition(END)[2]}")
 
 
-async def main(names: list[str]) -> None:
+async def main(names: list[str], *, check: bool) -> int:
+    """The exit code."""
+    differing = 0
     rows = [row for row in read_rows() if not names or row.name in names]
     manifest = f'[agents]\nmodel = "local"\n{DESCRIPTIONS.read_text()}{GEMINI}'
     for row in rows:
@@ -180,10 +184,16 @@ async def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
             async with run_freehold(Path(folder), options) as freehold:
                 await try_agent(freehold, row)
-        write_table(read_table() | {row.name: row.line()})
+        if check:
+            differing += read_table().get(row.name) != row.line()
+        else:
+            write_table(read_table() | {row.name: row.line()})
+    return min(differing, 1)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    asyncio.run(main(parser.parse_args().names))
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a row differs")
+    given = parser.parse_args()
+    sys.exit(asyncio.run(main(given.names, check=given.check)))

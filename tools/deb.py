@@ -1,6 +1,6 @@
 """Builds a Debian package with Freehold, everything that it needs from PyPI, and its systemd unit.
 
-python -m tools.deb dist/freehold-0.1.0-py3-none-any.whl -d dist
+python -m tools.deb dist/freehold-0.1.0-py3-none-manylinux_2_17_x86_64.whl -d dist
 """
 
 import argparse
@@ -29,7 +29,7 @@ Version: {version}
 Architecture: {architecture}
 Maintainer: Freehold <freehold@localhost>
 Installed-Size: {size}
-Depends: python3 (>= {python}), python3 (<< {next_python}), bubblewrap, libseccomp2, adduser, util-linux
+Depends: python3 (>= {python}), python3 (<< {next_python}), python3-venv, bubblewrap, libseccomp2, adduser, util-linux
 Recommends: git, ca-certificates
 Section: admin
 Priority: optional

@@ -8,11 +8,12 @@ import argparse
 import asyncio
 import json
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Literal
 
 from playwright.async_api import Browser, Page, ViewportSize
+from tests.git.test_repository import COMMIT, make_repository, run_inside
 from tests.support.browser import DESKTOP, PAGE_TIMEOUT, PHONE, run_browser
 from tests.support.condition import until
 from tests.support.example_freehold import BASKET, DARK, run_example_freehold
@@ -27,6 +28,9 @@ APP = """<!doctype html><meta name=viewport content="width=device-width"><title>
 main{text-align:center;padding:2rem}h1{font-size:2.5rem;margin:0}button{font:inherit;padding:.6rem 1.4rem;border:0;
 border-radius:99px;background:#8fd0b5;color:#10211a}</style><main><h1>Hello from the computer</h1>
 <p>A small shop, and it is dark now.</p><button>Look around</button></main>"""
+
+PRICES = "export function price(cents: number): string {\n  return `${%s} €`;\n}\n"
+CELLS = ["prices = {'tea': 12.50, 'cup': 8.47}\nlen(prices)", "round(sum(prices.values()), 2)"]
 
 CONTENTS = IMAGES / "contents.json"
 # Without what differs from one Freehold to the next, such as a number.
@@ -86,6 +90,20 @@ def _wait_for(selector: str) -> Draw:
     return draw
 
 
+async def _draw_git(page: Page, freehold: RunningFreehold) -> None:
+    await page.get_by_role("region", name="Log").get_by_text("Show prices").first.wait_for()
+    await page.get_by_role("button", name="prices.ts changed").click()
+    await page.get_by_role("region", name="Changed lines").first.wait_for()
+
+
+async def _draw_code(page: Page, freehold: RunningFreehold) -> None:
+    notebook = json.dumps({"cells": CELLS, "settings": {}})
+    await page.evaluate("(text) => localStorage.setItem('freehold:notebook', text)", notebook)
+    await page.reload()
+    await page.get_by_role("button", name="Run all").click()
+    await page.get_by_text("20.97", exact=True).wait_for()
+
+
 async def _draw_preview(page: Page, freehold: RunningFreehold) -> None:
     await page.frame_locator("iframe").get_by_role("heading", name="Hello from the computer").wait_for()
 
@@ -106,6 +124,8 @@ PAGES: dict[str, tuple[str, Draw]] = {
     "pods": ("/pods", _wait_for("main li")),
     "memory": ("/memory", _wait_for("main li")),
     "runs": ("/runs", _wait_for(".runs-list li")),
+    "code": ("/code", _draw_code),
+    "git": ("/git?folder=till", _draw_git),
 }
 
 
@@ -136,6 +156,16 @@ async def _serve_app(freehold: RunningFreehold) -> None:
         await watch.answer("once")
         await watch.until("turn.ended")
     await freehold.call("PATCH", f"/v1/sessions/{session}", archived=True)
+
+
+async def _make_repository(freehold: RunningFreehold) -> None:
+    """With one file that is staged and one that is not."""
+    folder = await make_repository(freehold, "till", "README.md")
+    (folder / "prices.ts").write_text(PRICES % "(cents / 100).toFixed(1)")
+    await run_inside(freehold, f"cd till && git add -A && {COMMIT} 'Show prices'")
+    (folder / "README.md").write_text("# Till\n")
+    await run_inside(freehold, "cd till && git add -A")
+    (folder / "prices.ts").write_text(PRICES % "(cents / 100).toFixed(2)")
 
 
 async def _answer_requests(freehold: RunningFreehold) -> None:
@@ -196,30 +226,48 @@ async def _end_terminals(freehold: RunningFreehold) -> None:
         await freehold.http.delete(f"/v1/terminals/{terminal['id']}")
 
 
-async def read_contents(names: list[str]) -> dict[str, list[str]]:
-    """The headings and buttons of these pages, as they are now."""
+async def _do_nothing(freehold: RunningFreehold) -> None:
+    """What these pages show is there."""
+
+
+# What is done before these pages are shown, in this order. "" is for all pages that are not named here.
+PREPARED: dict[str, Callable[[RunningFreehold], Awaitable[None]]] = {
+    "approval": _do_nothing,
+    "": _answer_requests,
+    "preview": _serve_app,
+    "runs": _run_agents,
+    "git": _make_repository,
+}
+
+
+async def _prepare(freehold: RunningFreehold, names: list[str]) -> AsyncIterator[list[str]]:
+    """The pages in groups, each when the Freehold has what they show and nothing that only a later one shows."""
+    for key, prepare in PREPARED.items():
+        group = [name for name in names if (name if name in PREPARED else "") == key]
+        if group or key == "":
+            await prepare(freehold)
+        if group:
+            yield group
+
+
+async def read_contents() -> dict[str, list[str]]:
+    """The headings and buttons of every page that has pictures, as they are now."""
     with tempfile.TemporaryDirectory() as folder:
         async with run_example_freehold(Path(folder)) as freehold, run_browser() as browser:
-            await _answer_requests(freehold)
             page = await _open_page(browser, freehold, "desktop", "light", Path(folder))
             found: dict[str, list[str]] = {}
-            for name in names:
-                await _show(page, freehold, name)
-                found[name] = await page.evaluate(READ_CONTENTS)
+            async for group in _prepare(freehold, list(PAGES)):
+                for name in group:
+                    await _show(page, freehold, name)
+                    found[name] = await page.evaluate(READ_CONTENTS)
             return found
 
 
 async def draw(names: list[str], images: Path = IMAGES) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with run_example_freehold(Path(folder)) as freehold, run_browser() as browser:
-            if "preview" in names:
-                await _serve_app(freehold)
-            if "approval" in names:
-                await _draw_all(browser, freehold, ["approval"], images)
-            await _answer_requests(freehold)
-            if "runs" in names:
-                await _run_agents(freehold)
-            await _draw_all(browser, freehold, [name for name in names if name != "approval"], images)
+            async for group in _prepare(freehold, names):
+                await _draw_all(browser, freehold, group, images)
 
 
 def main() -> None:

@@ -25,6 +25,8 @@ from freehold.keeper.agent_state import IGNORED_PATTERNS
 from freehold.timeline import Timeline
 
 ROOTS = ("workspace", "home", "pods")
+_CTIME = 10
+"""The place of this column."""
 _TABLES = "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL)"
 
 
@@ -142,6 +144,29 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield path
         if path.is_dir() and not path.is_symlink():
             yield from _walk(path)
+
+
+def describe_home(root: Path) -> dict[str, object]:
+    """Everything that a backup brings back: files, history, timeline with sessions, vault, identity, manifest, locks."""
+    trees = {name: describe_tree(root / name) for name in ("workspace", "home", "pods", "events")}
+    databases = {name: dump_database(root / name) for name in ("timeline.db", "vault/identity.db", "vault/secrets.db")}
+    files = {
+        name: ((root / name).read_bytes(), (root / name).stat().st_mode)
+        for name in (
+            "freehold.toml",
+            "freehold.lock",
+            "vault/secrets.key",
+            "vault/ssh/authority",
+            "vault/timeline-head",
+        )
+    }
+    history = read_history(root / "history")
+    for table in (
+        "version",
+        "node_version",
+    ):  # a later snapshot sets their ctime, once it can be told from a later change
+        history[table] = [(*row[:_CTIME], *row[_CTIME + 1 :]) for row in history[table]]
+    return {**trees, **databases, **files, "history": history}
 
 
 def dump_database(path: Path) -> list[str]:

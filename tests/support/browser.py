@@ -1,7 +1,9 @@
 """Chromium, and the owner's pages in it. The only place that starts a browser."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 from playwright import async_api, sync_api
@@ -41,17 +43,21 @@ sync_api.expect.set_options(timeout=PAGE_TIMEOUT)
 async_api.expect.set_options(timeout=PAGE_TIMEOUT)
 
 
-def _choose_flags(flags: tuple[str, ...]) -> list[str]:
+def _describe_launch(program: str, flags: tuple[str, ...]) -> dict[str, Any]:
     """Without HTTP/3 unless it is asked for."""
     general = [flag for flag in _FLAGS if flag != "--disable-quic" or "--enable-quic" not in flags]
-    return [*general, *(flags or (ONLY_LOCAL,))]
+    return {
+        "executable_path": Path(__file__).with_name("browser_program.py"),
+        "env": {**os.environ, "BROWSER_PROGRAM": program},
+        "args": [*general, *(flags or (ONLY_LOCAL,))],
+    }
 
 
 @asynccontextmanager
 async def run_browser(*flags: str, program: str = HEADLESS_SHELL) -> AsyncIterator[Browser]:
     """Until the block ends. Without flags it resolves no name of the internet."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=_choose_flags(flags))
+        browser = await playwright.chromium.launch(**_describe_launch(program, flags))
         try:
             yield browser
         finally:
@@ -62,7 +68,7 @@ async def run_browser(*flags: str, program: str = HEADLESS_SHELL) -> AsyncIterat
 def run_sync_browser(*flags: str) -> Iterator[sync_api.Browser]:
     """The same for tests that are not async."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=_choose_flags(flags))
+        browser = playwright.chromium.launch(**_describe_launch(HEADLESS_SHELL, flags))
         try:
             yield browser
         finally:
@@ -74,7 +80,7 @@ def run_browser_beside(
     browser: sync_api.Browser, *flags: str, program: str = HEADLESS_SHELL
 ) -> Iterator[sync_api.Browser]:
     """A second one with other flags or another program, while one of `run_sync_browser` runs."""
-    second = browser.browser_type.launch(executable_path=program, args=_choose_flags(flags))
+    second = browser.browser_type.launch(**_describe_launch(program, flags))
     try:
         yield second
     finally:

@@ -24,6 +24,7 @@ from tests.support.condition import wait_until
 from freehold.computer.engine.api import EngineApi
 from freehold.computer.engine.layout import EMPTY_FOLDERS
 from freehold.computer.walls.inside import SHARED_ETC, TOP_LEVEL
+from freehold.deploy.section import DeploySection
 from freehold.images.kinds import BRAIN, BRAIN_HOME, COMPUTER, ImageFolderEntry, ImageKind
 from freehold.images.layer import LayerWriter
 
@@ -81,15 +82,17 @@ def describe_override() -> dict[str, Any]:
 
 
 class ComposeProject:
-    """The containers of one folder."""
+    """The containers of one folder. The engine names them `NAME_SERVICE_1`."""
 
-    def __init__(self, folder: Path, api: EngineApi, host: str) -> None:
+    def __init__(self, folder: Path, api: EngineApi, host: str, name: str = "deployed") -> None:
         self.folder = folder
         self.api = api
+        self.host = host
+        self.name = name
         self._environment = {
             **os.environ,
             "DOCKER_HOST": host,
-            "COMPOSE_PROJECT_NAME": "deployed",
+            "COMPOSE_PROJECT_NAME": name,
             "SCRIPTED_KEY": "a-scripted-key-0123456789",
         }
 
@@ -109,12 +112,12 @@ class ComposeProject:
         return self.execute("freehold", *words, check=check)
 
     def inspect(self, service: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.api.ask("GET", f"/containers/deployed_{service}_1/json")
+        found: dict[str, Any] = self.api.ask("GET", f"/containers/{self.name}_{service}_1/json")
         return found
 
     def kill(self, service: str) -> int:
         """As the kernel does when memory is short: the engine starts it again. Returns the pid that it had."""
-        pid = self.api.read_state(f"deployed_{service}_1").pid
+        pid = self.api.read_state(f"{self.name}_{service}_1").pid
         os.kill(pid, signal.SIGKILL)
         return pid
 
@@ -141,5 +144,5 @@ def compose_engine() -> Iterator[tuple[EngineApi, str]]:
         api = EngineApi("docker", engine.folder / "sock")
         for name, kind in (("brain", BRAIN), ("computer", COMPUTER)):
             api.import_image(pack_image(kind), name, "1")
-        api.import_image(pack_image(CADDY), "caddy", "2")
+        api.import_image(pack_image(CADDY), *DeploySection().caddy_image.split(":"))
         yield api, engine.host

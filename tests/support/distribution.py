@@ -4,6 +4,7 @@ A file that takes minutes and begins last keeps one core waiting. The files of a
 a worker, such as a fleet.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ LONG_FILES = (
     "computer/batch/test_over_fleet.py",
     "keeper/test_vm_end.py",
     "images/test_build.py",
+    "e2e/test_accessibility.py",
+    "e2e/test_agents.py",
     "cli/test_map_prompts.py",
     "computer/test_microvm.py",
+    "e2e/atproto/test_sign_in.py",
     "e2e/test_front_door.py",
     "computer/test_backend_conformance.py",
     "fleet/test_moved_run.py",
@@ -32,6 +36,8 @@ LONG_FILES = (
     "faults/test_keeper_kills.py",
     "backup/test_commands.py",
     "e2e/test_diff.py",
+    "upgrade/test_upgrade.py",
+    "upgrade/test_interruption.py",
 )
 """Those that take more than about half a minute. Fleets and virtual machines stand apart: two at once are slow."""
 WITH_FLEET_OF_ITS_OWN = TESTS / "fleet/test_moved_run.py"
@@ -44,6 +50,11 @@ GROUPS = {
     "tests/computer/batch/test_over_fleet.py": "fleet",
     f"{CONFORMANCE}[ray]": "fleet",
 }
+
+
+def count_workers() -> int:
+    """Half as many again as there are processors: a worker waits for a quarter of its time."""
+    return len(os.sched_getaffinity(0)) * 3 // 2
 
 
 def begin_with_long_files(items: list[pytest.Item]) -> None:

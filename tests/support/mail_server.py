@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from tests.support.condition import DEADLINE
 
 USER, PASSWORD = "me", "the-password-of-the-mail-server"
 
@@ -105,7 +106,12 @@ def running_mail_server(context: ssl.SSLContext, *, starttls: bool) -> Iterator[
 
     (server.port,) = free_ports(1)
     controller = _ClosingController(
-        server, hostname="127.0.0.1", port=server.port, server_hostname="localhost", **given
+        server,
+        hostname="127.0.0.1",
+        port=server.port,
+        server_hostname="localhost",
+        ready_timeout=DEADLINE,
+        **given,
     )
     controller.start()
     try:

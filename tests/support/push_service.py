@@ -22,12 +22,13 @@ def decode(text: str) -> bytes:
 
 @dataclass
 class PushService:
-    """`pushes` are the bodies as they came, by path. `status` is what it answers."""
+    """`pushes` are the bodies as they came, by path. `status` is what it answers; `once`, by path, the next time."""
 
     pushes: list[tuple[str, bytes, dict[str, str]]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     mistakes: list[str] = field(default_factory=list)
     status: int = 201
+    once: dict[str, int] = field(default_factory=dict)
     port: int = 0
 
     @property
@@ -40,9 +41,10 @@ class PushService:
         except Exception as error:
             self.mistakes.append(repr(error))
             return 400
-        if 200 <= self.status < 300:
+        status = self.once.pop(path, self.status)
+        if 200 <= status < 300:
             self.pushes.append((path, body, headers))
-        return self.status
+        return status
 
     def _check(self, headers: dict[str, str], body: bytes) -> None:
         assert headers["content-encoding"] == "aes128gcm"

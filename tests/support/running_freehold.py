@@ -121,7 +121,9 @@ class RunningFreehold:
     @asynccontextmanager
     async def watch(self, session: str, after: int = 0) -> AsyncIterator[SessionWatch]:
         address = f"ws://localhost:{self.harness.gateway_port}/v1/socket"
-        async with connect(address, additional_headers=self.headers, proxy=None, compression=None) as socket:
+        async with connect(
+            address, additional_headers=self.headers, proxy=None, compression=None, open_timeout=REPLY_TIMEOUT
+        ) as socket:
             await socket.send(json.dumps({"type": "subscribe", "topic": f"session:{session}", "after": after}))
             yield SessionWatch(socket, self._answer_request)
 

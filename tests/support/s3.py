@@ -107,7 +107,9 @@ def _make_bucket(server: S3Server) -> bool:
 
 
 Fault = int | str
-"""An HTTP status, `cut` (the request arrives, the answer does not), `hang` (nothing happens), or `none`."""
+"""An HTTP status, `cut` (the request arrives, the answer does not), `hang` (nothing happens), `slow` (the answer comes in
+small pieces), or `none`."""
+SLOW_PIECES, SLOW_PAUSE = 8, 0.01
 
 
 @dataclass
@@ -119,6 +121,8 @@ class FaultyS3:
     seen: list[tuple[str, str]] = field(default_factory=list)
     port: int = 0
     date: str | None = None
+    conditions: tuple[int, str] | None = None
+    """The status and the code that a request with `If-None-Match` gets, as from a store that does not support it."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextlib.contextmanager
@@ -157,6 +161,10 @@ class FaultyS3:
         with self._lock:
             number = len(self.seen)
             self.seen.append((request.command, request.path))
+        if self.conditions is not None and "if-none-match" in request.headers:
+            status, code = self.conditions
+            self._reply(request, status, {}, f"<Error><Code>{code}</Code></Error>".encode())
+            return
         fault = self.decide(request.command, request.path, number)
         if fault == "hang":
             time.sleep(3)
@@ -173,11 +181,19 @@ class FaultyS3:
             if fault == "cut":
                 request.close_connection = True
                 return
-            self._reply(request, response.status, dict(response.headers.items()), content)
+            pieces = SLOW_PIECES if fault == "slow" else 1
+            self._reply(request, response.status, dict(response.headers.items()), content, pieces)
         finally:
             connection.close()
 
-    def _reply(self, request: BaseHTTPRequestHandler, status: int, headers: dict[str, str], content: bytes) -> None:
+    def _reply(
+        self,
+        request: BaseHTTPRequestHandler,
+        status: int,
+        headers: dict[str, str],
+        content: bytes,
+        pieces: int = 1,
+    ) -> None:
         request.send_response_only(status)
         for name, value in headers.items():
             if name.lower() not in ("content-length", "connection", "transfer-encoding", "date"):
@@ -187,4 +203,8 @@ class FaultyS3:
             request.send_header("Content-Length", str(len(content)))
         request.end_headers()
         if status not in (204, 304):
-            request.wfile.write(content)
+            step = -(-len(content) // pieces) or 1
+            for at in range(0, len(content), step):
+                request.wfile.write(content[at : at + step])
+                if pieces > 1:
+                    time.sleep(SLOW_PAUSE)

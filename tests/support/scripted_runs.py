@@ -39,6 +39,14 @@ class ScriptedRuns:
         self.salvaged: list[str] = []
         self.unpriced: set[str] = set()
         self.dropped: list[str] = []
+        self.states: set[tuple[str, int]] = set()
+        """The folders and the entries of history that have them."""
+
+    async def check_state(self, folder: str, entry: int) -> None:
+        if (folder, entry) not in self.states:
+            raise FreeholdError(
+                "history.no-such-entry", f"There is no entry {entry} in the history", hint="freehold log"
+            )
 
     async def open_session(self, wanted: SessionWanted) -> tuple[str, str]:
         self.opened += 1

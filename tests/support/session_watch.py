@@ -8,7 +8,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection
 
 Json = dict[str, Any]
-REPLY_TIMEOUT = 60.0
+REPLY_TIMEOUT = 120.0
 
 
 class SessionWatch:
