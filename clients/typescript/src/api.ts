@@ -531,7 +531,7 @@ export interface CodeContext {
   language: string;
   label: string;
   state: "ready" | "busy" | "ended";
-  created: number;
+  created: string;
   executions: number;
 }
 
@@ -815,7 +815,7 @@ export interface DoctorReport {
 
 /** A running examination. `total` is 0 until it is known. */
 export interface DoctorRun {
-  since: number;
+  since: string;
   quick: boolean;
   total: number;
   attempts: EscapeAttempt[];
@@ -950,7 +950,7 @@ export interface FileEntry {
   name: string;
   kind: "file" | "folder" | "link" | "other";
   size: number;
-  modified: number;
+  modified: string;
   mode: number;
   target?: string | null;
   /** Changes when the contents change. Send it as If-Match when writing. */
@@ -1059,11 +1059,11 @@ export interface FoundProvider {
   words: string;
 }
 
-/** `at` is in seconds since 1970. `names` are branches and tags. */
+/** `names` are branches and tags. */
 export interface GitCommit {
   id: string;
   author: string;
-  at: number;
+  at: string;
   parents: string[];
   names: string[];
   subject: string;
@@ -1189,7 +1189,7 @@ export interface HistoryDiff {
 /** One recorded state of the files: who, when, why, and how much changed. */
 export interface HistoryEntry {
   id: number;
-  at: number;
+  at: string;
   kind: string;
   /** `by` is the kind of author; `via`, `sign_in`, `token` and `session` tell how an undo or restore was requested. */
   who: Record<string, string>;
@@ -1210,7 +1210,7 @@ export interface HistoryNotice {
   code: string;
   message: string;
   hint: string;
-  at: number;
+  at: string;
 }
 
 /** What was done: its own entry, the fate of each path, and each path that does not have the planned state. */
@@ -1968,7 +1968,7 @@ export interface ProgramInfo {
   state: "stopped" | "idle" | "starting" | "ready" | "unhealthy" | "waiting" | "crash-looping" | "stopping";
   required: boolean;
   pid: number | null;
-  since: number;
+  since: string;
   restarts: number;
   memory: number | null;
   last_error: string | null;
@@ -2588,8 +2588,8 @@ export interface SearchMemories {
 /** A secret by its name. Its value is never shown. */
 export interface SecretInfo {
   name: string;
-  set_at: number;
-  used_at: number | null;
+  set_at: string;
+  used_at: string | null;
 }
 
 export interface SecretName {
@@ -2822,7 +2822,7 @@ export interface Skill {
   size: number;
   files: number;
   source: SkillSource;
-  added: number;
+  added: string;
   on: boolean;
   use: SkillUse;
 }
@@ -2911,7 +2911,7 @@ export interface SkillUse {
 export interface SleepState {
   after: number;
   asleep: boolean;
-  since: number | null;
+  since: string | null;
   given_back: number | null;
   times: number;
   seconds: number;
@@ -3105,7 +3105,7 @@ export interface TerminalInfo {
   command: string[];
   rows: number;
   columns: number;
-  began: number;
+  began: string;
   viewers: number;
   ended: boolean;
 }

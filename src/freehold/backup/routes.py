@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from fastapi import Request
@@ -14,6 +14,7 @@ from freehold.backup.section import BackupSection
 from freehold.backup.status import BackupStatus, describe_trouble, read_status
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import RequestBody
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
 
@@ -80,10 +81,6 @@ class BackupStartedBody(BaseModel):
     work: Literal["now", "verify"]
 
 
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 class BackupRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._services = context.services
@@ -109,7 +106,7 @@ class BackupRoutes:
             state=state,
             trouble=trouble[0] if trouble is not None else None,
             running=running,
-            pending=_moment(status.pending) if status.pending is not None else None,
+            pending=to_moment(status.pending) if status.pending is not None else None,
             stored=status.stored,
             recovery_key=RecoveryKeyBody(**vars(recovery)) if recovery is not None else None,
             **_describe(status),
@@ -132,8 +129,8 @@ def _describe(status: BackupStatus) -> dict[str, BaseModel | None]:
         if last is None
         else LastBackupBody(
             number=last.number,
-            at=_moment(last.at),
-            checked=_moment(last.checked),
+            at=to_moment(last.at),
+            checked=to_moment(last.checked),
             files=last.files,
             total=last.total,
             added=last.added,
@@ -141,16 +138,16 @@ def _describe(status: BackupStatus) -> dict[str, BaseModel | None]:
         ),
         "failure": None
         if failure is None
-        else BackupFailureBody(at=_moment(failure.at), code=failure.code, message=failure.message, hint=failure.hint),
+        else BackupFailureBody(at=to_moment(failure.at), code=failure.code, message=failure.message, hint=failure.hint),
         "verification": None
         if verification is None
         else BackupCheckBody(
-            at=_moment(verification.at),
+            at=to_moment(verification.at),
             problems=list(verification.problems),
             packs=verification.packs,
             all_packs=verification.all_packs,
         ),
         "rehearsal": None
         if rehearsal is None
-        else BackupCheckBody(at=_moment(rehearsal.at), problems=list(rehearsal.problems), number=rehearsal.number),
+        else BackupCheckBody(at=to_moment(rehearsal.at), problems=list(rehearsal.problems), number=rehearsal.number),
     }

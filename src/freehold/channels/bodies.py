@@ -1,6 +1,6 @@
 """The bodies of `/v1/channels`."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -10,6 +10,7 @@ from freehold.channels.quiet_hours import MAX_BATCH, ChannelPreferences
 from freehold.channels.store import ChannelRow
 from freehold.channels.subscriptions import PushSubscription
 from freehold.gateway.inputs import RequestBody
+from freehold.gateway.moments import to_moment
 
 SettingName = Annotated[str, Field(min_length=1, max_length=40)]
 SettingText = Annotated[str, Field(max_length=400)]
@@ -135,10 +136,10 @@ def describe_channel(row: ChannelRow, waiting: int) -> ChannelInfoBody:
         settings=dict(row.settings),
         preferences=ChannelPreferencesBody(**row.preferences.as_json()),
         owner=None if row.owner is None else row.owner.sender,
-        added=_moment(row.added),
-        paired=None if row.paired is None else _moment(row.paired),
+        added=to_moment(row.added),
+        paired=None if row.paired is None else to_moment(row.paired),
         state="ok" if row.problem is None else "away",
-        since=_moment(row.since),
+        since=to_moment(row.since),
         error=row.problem,
         waiting=waiting,
         strangers=row.strangers,
@@ -150,9 +151,5 @@ def describe_subscription(one: PushSubscription) -> PushSubscriptionBody:
     from urllib.parse import urlsplit
 
     return PushSubscriptionBody(
-        id=one.id, label=one.label, service=urlsplit(one.endpoint).hostname or "", added=_moment(one.added)
+        id=one.id, label=one.label, service=urlsplit(one.endpoint).hostname or "", added=to_moment(one.added)
     )
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -1,7 +1,6 @@
 """`/v1/channels`: add, pair, try and remove channels. No update of a channel is taken here: they are fetched."""
 
 import asyncio
-from datetime import UTC, datetime
 from functools import cached_property, partial
 
 from fastapi import Request
@@ -26,6 +25,7 @@ from freehold.channels.store import ChannelRow
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import UrlId, UrlName
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 
@@ -101,7 +101,7 @@ class ChannelRoutes:
             words=offer.words,
             code=None if offer.typed_here else code,
             link=offer.link,
-            expires=datetime.fromtimestamp(expires, UTC),
+            expires=to_moment(expires),
         )
 
     @post("/v1/channels/{channel}/confirm", scope="admin")

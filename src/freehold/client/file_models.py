@@ -1,18 +1,19 @@
 """The replies of `/v1/files` as frozen objects."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from freehold.client.models import ApiModel
 
 
 class FileInfo(ApiModel):
-    """`modified` in seconds since 1970. `etag` changes when the contents change."""
+    """`etag` changes when the contents change."""
 
     name: str
     kind: Literal["file", "folder", "link", "other"]
     size: int
-    modified: float
+    modified: datetime
     mode: int
     target: str | None = None
     etag: str

@@ -1,5 +1,7 @@
 """The replies of `/v1/git` as frozen objects."""
 
+from datetime import datetime
+
 from freehold.client.models import ApiModel
 
 
@@ -67,11 +69,11 @@ class GitMessage(ApiModel):
 
 
 class GitCommitInfo(ApiModel):
-    """`at` is in seconds since 1970. `names` are branches and tags."""
+    """`names` are branches and tags."""
 
     id: str
     author: str
-    at: int
+    at: datetime
     parents: tuple[str, ...]
     names: tuple[str, ...]
     subject: str

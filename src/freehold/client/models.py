@@ -86,7 +86,7 @@ class HistoryEntry(ApiModel):
     """One history entry: who made the change, why, when, and how much changed."""
 
     id: int
-    at: float
+    at: datetime
     kind: str
     who: dict[str, str]
     why: str
@@ -408,7 +408,7 @@ class CodeContextState(ApiModel):
     language: str
     label: str
     state: Literal["ready", "busy", "ended"]
-    created: float
+    created: datetime
     executions: int
 
 

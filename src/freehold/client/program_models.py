@@ -1,5 +1,6 @@
 """The replies of `/v1/programs` and `/v1/retention` as frozen objects."""
 
+from datetime import datetime
 from typing import Literal
 
 from freehold.client.models import ApiModel
@@ -9,13 +10,13 @@ ProgramPhase = Literal["stopped", "idle", "starting", "ready", "unhealthy", "wai
 
 
 class RunningProgram(ApiModel):
-    """One program. `since`, when its state began, in seconds since 1970, `memory` in bytes, `next_start_in` in seconds."""
+    """One program. `since` is when its state began, `memory` is in bytes, `next_start_in` in seconds."""
 
     name: str
     state: ProgramPhase
     required: bool
     pid: int | None
-    since: float
+    since: datetime
     restarts: int
     memory: int | None
     last_error: str | None
@@ -53,7 +54,7 @@ class SleepInfo(ApiModel):
 
     after: float
     asleep: bool
-    since: float | None
+    since: datetime | None
     given_back: int | None
     times: int
     seconds: float

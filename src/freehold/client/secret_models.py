@@ -1,14 +1,16 @@
 """The replies of `/v1/secrets` as frozen objects."""
 
+from datetime import datetime
+
 from freehold.client.models import ApiModel
 
 
 class SecretRecord(ApiModel):
-    """A secret by its name. Its value is never shown. Moments are in seconds since 1970."""
+    """A secret by its name. Its value is never shown."""
 
     name: str
-    set_at: float
-    used_at: float | None
+    set_at: datetime
+    used_at: datetime | None
 
 
 class SecretRef(ApiModel):

@@ -1,5 +1,7 @@
 """The replies of `/v1/skills` as frozen objects."""
 
+from datetime import datetime
+
 from freehold.client.models import ApiModel
 
 
@@ -27,7 +29,7 @@ class SkillInfo(ApiModel):
     size: int
     files: int
     source: SkillOrigin
-    added: float
+    added: datetime
     on: bool
     use: SkillUsage
 

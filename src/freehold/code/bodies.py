@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -12,6 +13,7 @@ from freehold.computer.isolates.language import LanguageName
 from freehold.computer.isolates.records import ItemRole, ItemType
 from freehold.errors import FreeholdError
 from freehold.gateway.inputs import RequestBody
+from freehold.gateway.moments import to_moment
 
 MAX_CODE = 4 * 1024 * 1024
 MAX_CONTENT = 64 * 1024 * 1024
@@ -166,7 +168,7 @@ class CodeContextBody(BaseModel):
     language: str
     label: str
     state: Literal["ready", "busy", "ended"]
-    created: float
+    created: datetime
     executions: int
 
 
@@ -210,7 +212,7 @@ def describe_context(info: ContextInfo) -> CodeContextBody:
         language=info.language,
         label=info.label,
         state=info.state,
-        created=info.created,
+        created=to_moment(info.created),
         executions=info.executions,
     )
 

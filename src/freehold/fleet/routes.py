@@ -1,7 +1,7 @@
 """The fleet in the API: `/v1/fleet`. Codes with which machines join are made on the command line only."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import Request
@@ -13,6 +13,7 @@ from freehold.fleet.section import FleetSection
 from freehold.fleet.status import ComputerRow, FleetStatus, MachineRow, NodeRow, WaitRow
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import RequestBody, UrlFlag, UrlName
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch
 from freehold.gateway.run_engine import SessionRunEngine
@@ -180,4 +181,4 @@ def _describe_computer(row: ComputerRow, session: str | None) -> FleetComputerBo
 
 def _describe_wait(row: WaitRow, session: str | None) -> FleetWaitBody:
     shown = {"name": make_visible(row.name, lines=False), "reason": make_visible(row.reason, lines=False)}
-    return FleetWaitBody(**{**vars(row), **shown, "since": datetime.fromtimestamp(row.since, UTC)}, session=session)
+    return FleetWaitBody(**{**vars(row), **shown, "since": to_moment(row.since)}, session=session)

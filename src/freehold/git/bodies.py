@@ -1,12 +1,14 @@
 """What `/v1/git` receives and answers."""
 
 import re
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from freehold.gateway.inputs import PathText, RequestBody
+from freehold.gateway.moments import to_moment
 from freehold.git.records import GitChange, GitCommit, GitWorktree
 from freehold.git.remote_address import parse_remote
 from freehold.git.repository import RepositoryState
@@ -96,11 +98,11 @@ class GitDiffBody(BaseModel):
 
 
 class GitCommitBody(BaseModel):
-    """`at` is in seconds since 1970. `names` are branches and tags."""
+    """`names` are branches and tags."""
 
     id: str
     author: str
-    at: int
+    at: datetime
     parents: list[str]
     names: list[str]
     subject: str
@@ -221,5 +223,10 @@ def _describe_remote(name: str, url: str, secrets: frozenset[str]) -> GitRemoteB
 
 def describe_commit(one: GitCommit) -> GitCommitBody:
     return GitCommitBody(
-        id=one.id, author=one.author, at=one.at, parents=list(one.parents), names=list(one.names), subject=one.subject
+        id=one.id,
+        author=one.author,
+        at=to_moment(one.at),
+        parents=list(one.parents),
+        names=list(one.names),
+        subject=one.subject,
     )

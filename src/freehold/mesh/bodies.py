@@ -1,7 +1,7 @@
 """What the API of the mesh sends and receives."""
 
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Path
@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from freehold.agents.sessions.self_running_files import describe_self_running
 from freehold.gateway.inputs import RequestBody
+from freehold.gateway.moments import to_moment
 from freehold.mesh.archive import MAX_SHOWN
 from freehold.mesh.grants import Grant
 from freehold.mesh.neighbours import Neighbour, ProofState
@@ -377,10 +378,6 @@ class StatementBody(BaseModel):
     grants: list[Grant] = []
 
 
-def moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 def neighbour_body(one: Neighbour) -> NeighbourBody:
     return NeighbourBody(
         name=one.name,
@@ -390,21 +387,21 @@ def neighbour_body(one: Neighbour) -> NeighbourBody:
         url=one.url,
         grants=sorted(one.grants),
         given=sorted(one.given),
-        paired=moment(one.paired),
-        seen=None if one.seen is None else moment(one.seen),
+        paired=to_moment(one.paired),
+        seen=None if one.seen is None else to_moment(one.seen),
     )
 
 
 def relay_body(one: RelayStatus, waiting: int) -> RelayStateBody:
-    seen = None if one.seen is None else moment(one.seen)
+    seen = None if one.seen is None else to_moment(one.seen)
     return RelayStateBody(
-        url=one.url, state=one.state, error=one.error, since=moment(one.since), seen=seen, waiting=waiting
+        url=one.url, state=one.state, error=one.error, since=to_moment(one.since), seen=seen, waiting=waiting
     )
 
 
 def registration_body(one: "RegistrationStatus") -> RegistrationBody:
     return RegistrationBody(
-        host=one.host, state=one.state, error=one.error, since=moment(one.since), slots=list(one.slots)
+        host=one.host, state=one.state, error=one.error, since=to_moment(one.since), slots=list(one.slots)
     )
 
 
@@ -413,8 +410,8 @@ def client_body(one: "RegisteredClient", neighbour: Neighbour, slots: list[str])
     return MeshClientBody(
         name=neighbour.name,
         npub=neighbour.npub,
-        registered=moment(one.registered),
-        heard=moment(one.heard),
+        registered=to_moment(one.registered),
+        heard=to_moment(one.heard),
         version=facts.version,
         image=facts.image,
         contracts=dict(facts.contracts),
@@ -445,8 +442,8 @@ def work_body(job: "SentJob", neighbour: str | None) -> SentWorkBody:
         title=job.title,
         state=job.state,
         error=job.error,
-        created=moment(job.created),
-        finished=None if job.finished is None else moment(job.finished),
+        created=to_moment(job.created),
+        finished=None if job.finished is None else to_moment(job.finished),
         entry=job.entry,
         folder=job.folder,
     )

@@ -2,9 +2,9 @@
 
 import asyncio
 import sqlite3
-from datetime import UTC, datetime
 from importlib.util import find_spec
 
+from freehold.gateway.moments import to_moment
 from freehold.gateway.services import Services
 from freehold.mesh.section import MeshSection
 from freehold.observe.probes import PartState, Probe, ProbeResult
@@ -40,6 +40,6 @@ def _look(timeline: Timeline, section: MeshSection) -> ProbeResult:
 
 
 def _show_relay(url: str, state: str, error: str | None, seen: float | None) -> PartState:
-    at = None if seen is None else datetime.fromtimestamp(seen, UTC)
+    at = None if seen is None else to_moment(seen)
     is_well = state == "ok" and error is None
     return PartState(url, "ok", at, None) if is_well else PartState(url, "degraded", at, error or state)

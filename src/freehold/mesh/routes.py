@@ -7,6 +7,7 @@ from fastapi import Query, Request
 
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, UrlName
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 from freehold.mesh.bodies import (
@@ -26,7 +27,6 @@ from freehold.mesh.bodies import (
     SendMessageBody,
     SentMessageBody,
     client_body,
-    moment,
     neighbour_body,
     registration_body,
     relay_body,
@@ -108,7 +108,7 @@ class MeshRoutes:
         found = await asyncio.to_thread(mesh.relays.messages.list, limit)
         return [
             NeighbourMessageBody(
-                id=one.id, neighbour=names.get(one.pubkey), at=moment(one.at), kind=one.kind, content=one.content
+                id=one.id, neighbour=names.get(one.pubkey), at=to_moment(one.at), kind=one.kind, content=one.content
             )
             for one in found
         ]
@@ -117,7 +117,7 @@ class MeshRoutes:
     async def create_pairing_code(self, body: CreatePairingCodeBody) -> PairingCodeBody:
         """Make a code that the owner of another Freehold enters there, once, within ten minutes."""
         code, expires = await self._service.mesh.pairings.create_code(body.grants, body.name)
-        return PairingCodeBody(code=code.write(), npub=code.npub, expires=moment(expires))
+        return PairingCodeBody(code=code.write(), npub=code.npub, expires=to_moment(expires))
 
     @post("/v1/mesh/codes/read", scope="admin")
     async def read_pairing_code(self, body: PairingCodeTextBody) -> IntroductionBody:

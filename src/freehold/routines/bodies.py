@@ -1,12 +1,13 @@
 """The bodies of `/v1/routines` and `/v1/hooks`."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from freehold.gateway.inputs import RequestBody
+from freehold.gateway.moments import to_moment
 from freehold.routines.records import Routine, RoutineRun, RoutineRunState, RoutineState, RunMark
 from freehold.routines.rules import TriggerKind, WorkKind, work_of
 from freehold.routines.section import RoutineName, RoutineSection
@@ -137,7 +138,7 @@ def describe_run_details(run: RoutineRun, reads: ReadsWords) -> RoutineRunDetail
 
 def _values(run: RoutineRun, reads: ReadsWords) -> dict[str, Any]:
     moments = {
-        name: None if (moment := getattr(run, name)) is None else as_moment(moment)
+        name: None if (moment := getattr(run, name)) is None else to_moment(moment)
         for name in ("due", "begin", "started", "finished")
     }
     words: dict[str, Any] = {} if reads(run.work) else {"result": None, "error": None, "data": {}}
@@ -154,16 +155,12 @@ def describe_routine(
         reason=routine.reason if reads(work_of(routine.spec)) else None,
         trigger=routine.trigger,
         work=work_of(routine.spec),
-        next=None if routine.next is None else as_moment(routine.next),
+        next=None if routine.next is None else to_moment(routine.next),
         zone=routine.zone,
         failures=routine.failures,
         session=routine.session,
         cost=cost,
         settings=routine.spec.model_dump(mode="json", exclude_defaults=True),
         last=None if last is None else describe_run(last, reads),
-        recent=[RoutineRunMarkBody.model_validate({**vars(mark), "due": as_moment(mark.due)}) for mark in recent],
+        recent=[RoutineRunMarkBody.model_validate({**vars(mark), "due": to_moment(mark.due)}) for mark in recent],
     )
-
-
-def as_moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -1,11 +1,13 @@
 """The bodies of `/v1/skills`."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from freehold.gateway.inputs import RequestBody
+from freehold.gateway.moments import to_moment
 from freehold.skills.checks import SkillFinding, SkillScript
 from freehold.skills.library import SkillChange
 from freehold.skills.loads import SkillUse
@@ -41,7 +43,7 @@ class SkillBody(BaseModel):
     size: int
     files: int
     source: SkillSourceBody
-    added: float
+    added: datetime
     on: bool
     use: SkillUseBody
 
@@ -165,7 +167,7 @@ def describe_skill(name: str, skill: LockedSkill, use: SkillUse | None) -> Skill
         size=skill.size,
         files=skill.files,
         source=describe_source(skill.source),
-        added=skill.added,
+        added=to_moment(skill.added),
         on=skill.is_on,
         use=SkillUseBody(count=0, last=None, agents={})
         if use is None

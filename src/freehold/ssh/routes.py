@@ -1,7 +1,7 @@
 """SSH access in the API: `/v1/ssh`. The client creates a key, and Freehold signs it for at most a day."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import RequestBody, UrlId
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 from freehold.ssh.client_config import render_client_config
@@ -96,10 +97,6 @@ class SshRevokedBody(BaseModel):
     id: str
 
 
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 def _credential_body(one: Credential) -> SshCredentialBody:
     return SshCredentialBody(
         id=one.id,
@@ -107,9 +104,9 @@ def _credential_body(one: Credential) -> SshCredentialBody:
         label=one.label,
         key_id=one.key_id,
         fingerprint=one.fingerprint,
-        created=_moment(one.created),
-        expires=_moment(one.expires),
-        used=None if one.used is None else _moment(one.used),
+        created=to_moment(one.created),
+        expires=to_moment(one.expires),
+        used=None if one.used is None else to_moment(one.used),
         used_from=one.used_from,
         revoked=one.revoked is not None,
     )
@@ -172,7 +169,7 @@ class SshRoutes:
             id=issued.credential.id,
             certificate=issued.certificate,
             key_id=issued.credential.key_id,
-            expires=_moment(issued.credential.expires),
+            expires=to_moment(issued.credential.expires),
             known_hosts=endpoint.known_hosts,
             config=render_client_config(endpoint, certificate="~/.ssh/freehold-cert.pub"),
         )
@@ -188,7 +185,7 @@ class SshRoutes:
             id=issued.credential.id,
             private_key=issued.key_pair.private_key,
             public_key=issued.key_pair.public_key,
-            expires=_moment(issued.credential.expires),
+            expires=to_moment(issued.credential.expires),
             known_hosts=endpoint.known_hosts,
             config=render_client_config(endpoint),
         )

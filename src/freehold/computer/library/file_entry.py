@@ -9,6 +9,8 @@ from freehold.computer.library.frames import protocol_error
 PathLike = str | bytes | PurePath
 FileKind = Literal["file", "folder", "link", "other"]
 _KINDS = frozenset(("file", "folder", "link", "other"))
+_TIME_LIMIT = 1 << 96
+"""In nanoseconds: more than any file system has, and a number that can be reckoned with."""
 
 
 class FileEntry(NamedTuple):
@@ -60,6 +62,7 @@ def read_entry(row: Any) -> FileEntry:
         and row[1] in _KINDS
         and type(row[2]) is int
         and type(row[3]) is int
+        and abs(row[3]) < _TIME_LIMIT
         and type(row[4]) is int
         and (row[5] is None or type(row[5]) is str)
     ):

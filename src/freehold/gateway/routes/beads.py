@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request
@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RecordBody, RequestBody, UrlFlag, UrlId
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 from freehold.history.calls import ListEntries
@@ -300,12 +301,12 @@ class BeadRoutes:
             children=list(found.children),
             blocks=list(found.blocks),
             comments=[
-                BeadCommentBody(number=one.number, at=_moment(one.at), author=one.author, text=one.text)
+                BeadCommentBody(number=one.number, at=to_moment(one.at), author=one.author, text=one.text)
                 for one in found.comments
             ],
             history=[
                 BeadChangeBody(
-                    version=one.version, at=_moment(one.at), who=one.who, action=one.action, fields=dict(one.fields)
+                    version=one.version, at=to_moment(one.at), who=one.who, action=one.action, fields=dict(one.fields)
                 )
                 for one in found.history
             ],
@@ -321,7 +322,7 @@ class BeadRoutes:
         return [
             BeadWorkBody(
                 entry=one.id,
-                at=_moment(one.at),
+                at=to_moment(one.at),
                 session=one.who.session,
                 added=one.added,
                 changed=one.changed,
@@ -428,9 +429,5 @@ class BeadRoutes:
 
 def bead_body(bead: Bead) -> BeadBody:
     times: Mapping[str, float | None] = {"created": bead.created, "updated": bead.updated, "closed": bead.closed}
-    moments = {name: None if at is None else _moment(at) for name, at in times.items()}
+    moments = {name: None if at is None else to_moment(at) for name, at in times.items()}
     return BeadBody.model_validate({**vars(bead), **moments})
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

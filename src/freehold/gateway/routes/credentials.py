@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 from fastapi import Request
 from pydantic import BaseModel, Field
@@ -11,6 +11,7 @@ from freehold.errors import FreeholdError
 from freehold.features import list_features
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import RequestBody, UrlFlag, UrlId, UrlName
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 from freehold.gateway.services import Services
@@ -80,19 +81,15 @@ class EndedCountBody(BaseModel):
     ended: int
 
 
-def _to_datetime(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 def _to_sign_in_info(sign_in: SignIn, current: str | None) -> SignInInfoBody:
     return SignInInfoBody(
         id=sign_in.id,
         label=sign_in.label,
         address=sign_in.address,
         method=sign_in.method,
-        created=_to_datetime(sign_in.created),
-        seen=_to_datetime(sign_in.seen),
-        expires=_to_datetime(sign_in.expires),
+        created=to_moment(sign_in.created),
+        seen=to_moment(sign_in.seen),
+        expires=to_moment(sign_in.expires),
         current=sign_in.id == current,
     )
 
@@ -101,9 +98,9 @@ def _to_token_info(token: ApiToken) -> TokenInfoBody:
     return TokenInfoBody(
         name=token.name,
         scopes=sorted(token.scopes),
-        created=_to_datetime(token.created),
-        expires=None if token.expires is None else _to_datetime(token.expires),
-        used=None if token.used is None else _to_datetime(token.used),
+        created=to_moment(token.created),
+        expires=None if token.expires is None else to_moment(token.expires),
+        used=None if token.used is None else to_moment(token.used),
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import asdict
+from datetime import datetime
 from typing import Literal
 
 from fastapi import Request
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import RequestBody
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 
@@ -69,7 +71,7 @@ class DoctorReportBody(BaseModel):
 class DoctorRunBody(BaseModel):
     """A running examination. `total` is 0 until it is known."""
 
-    since: float
+    since: datetime
     quick: bool
     total: int
     attempts: list[EscapeAttemptBody]
@@ -96,7 +98,9 @@ class DoctorRoutes:
         running = None
         if current is not None:
             attempts = [EscapeAttemptBody(**asdict(verdict)) for verdict in current.attempts]
-            running = DoctorRunBody(since=current.since, quick=current.quick, total=current.total, attempts=attempts)
+            running = DoctorRunBody(
+                since=to_moment(current.since), quick=current.quick, total=current.total, attempts=attempts
+            )
         return DoctorStateBody(running=running, last=None if last is None else DoctorReportBody.model_validate(last))
 
     @get("/v1/doctor", scope="read")

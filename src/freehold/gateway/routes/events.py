@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
@@ -12,6 +12,7 @@ from starlette.responses import Response
 from freehold.gateway.context import RouteContext
 from freehold.gateway.event_stream import EventStream
 from freehold.gateway.inputs import DIGITS, MAX_NUMBER, Positive, RecordBody, RequestBody, UrlFlag, UrlNatural
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
 from freehold.slots import SlotCaller
@@ -167,7 +168,7 @@ class EventRoutes:
     async def publish_event(self, body: PublishEventBody, request: Request) -> PublishedEventBody:
         """Tell something. Its type must not begin with `org.freehold.`."""
         made = await self._slot.call(PublishEvent(body.type, body.data, body.subject, body.key), _caller(request))
-        return PublishedEventBody(id=made.id, type=made.type, subject=made.subject, at=_moment(made.at))
+        return PublishedEventBody(id=made.id, type=made.type, subject=made.subject, at=to_moment(made.at))
 
     @get(
         "/v1/slots/events/stream",
@@ -221,7 +222,7 @@ class EventRoutes:
     @get("/v1/slots/events/delivery", scope="events")
     async def get_delivery(self, request: Request) -> DeliveryBody:
         found = await self._slot.call(GetDelivery(), _caller(request))
-        return DeliveryBody.model_validate({**vars(found), "since": _moment(found.since)})
+        return DeliveryBody.model_validate({**vars(found), "since": to_moment(found.since)})
 
     @get("/v1/slots/events/dead", scope="events")
     async def list_dead_letters(
@@ -267,14 +268,10 @@ def _letter(letter: DeadLetter) -> DeadLetterBody:
     return DeadLetterBody(
         sequence=letter.sequence,
         event=_body(letter.event),
-        at=_moment(letter.at),
+        at=to_moment(letter.at),
         error=letter.error,
         again=letter.again,
     )
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _caller(request: Request) -> SlotCaller:

@@ -6,6 +6,7 @@ A browser never shows file contents on our origin: they are sent as downloads, w
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Query, Request
@@ -17,6 +18,7 @@ from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.history_notes import note_file_change
 from freehold.gateway.inputs import DIGITS, MAX_PATH_TEXT, PathText, RequestBody, UrlFlag, read_path
+from freehold.gateway.moments import to_moment
 from freehold.gateway.routing import get, post, put
 from freehold.history.names import show_name
 
@@ -36,7 +38,7 @@ class FileEntryBody(BaseModel):
     name: str
     kind: Literal["file", "folder", "link", "other"]
     size: int
-    modified: float
+    modified: datetime
     mode: int
     target: str | None = None
     etag: str = Field(description="Changes when the contents change. Send it as If-Match when writing.")
@@ -104,12 +106,12 @@ def etag_of(entry: FileEntry) -> str:
     return f'"{entry.mtime_ns:x}-{entry.size:x}"'
 
 
-def _to_entry(entry: FileEntry) -> FileEntryBody:
+def describe_entry(entry: FileEntry) -> FileEntryBody:
     return FileEntryBody(
         name=show_name(os.fsencode(entry.name)),
         kind=entry.kind,
         size=entry.size,
-        modified=entry.mtime_ns / 1e9,
+        modified=to_moment(entry.mtime_ns / 1e9),
         mode=entry.mode,
         target=None if entry.target is None else show_name(os.fsencode(entry.target)),
         etag=etag_of(entry),
@@ -129,7 +131,7 @@ class FileRoutes:
     ) -> FileListBody:
         """The contents of a folder, page by page."""
         page = await self._services.computer.files.list_page(read_path(path), after=read_path(after), limit=limit)
-        entries = [_to_entry(entry) for entry in page.entries]
+        entries = [describe_entry(entry) for entry in page.entries]
         return FileListBody(path=path, entries=entries, next=entries[-1].name if page.more and entries else None)
 
     @get("/v1/files/tree", response_model=FileTreeBody, scope="files")
@@ -143,7 +145,7 @@ class FileRoutes:
     @get("/v1/files/stat", scope="files")
     async def stat_file(self, path: Path) -> FileEntryBody:
         """One file or folder. A link is followed inside the computer only."""
-        return _to_entry(await self._services.computer.files.stat(read_path(path)))
+        return describe_entry(await self._services.computer.files.stat(read_path(path)))
 
     @get(
         "/v1/files/content",

@@ -21,6 +21,7 @@ from freehold.gateway.inputs import (
     UrlId,
     UrlPositive,
 )
+from freehold.gateway.moments import Moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
 from freehold.history import calls
@@ -37,7 +38,7 @@ class HistoryEntryBody(BaseModel):
     """One recorded state of the files: who, when, why, and how much changed."""
 
     id: int
-    at: float
+    at: Moment
     kind: str
     who: dict[str, str] = Field(
         description="`by` is the kind of author; `via`, `sign_in`, `token` and `session` tell how an undo or restore was requested."
@@ -171,7 +172,7 @@ class HistoryNoticeBody(BaseModel):
     code: str
     message: str
     hint: str
-    at: float
+    at: Moment
 
 
 class HistorySizeBody(BaseModel):

@@ -1,6 +1,6 @@
 """What agents remember: `/v1/slots/memory`."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request
@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RecordBody, RequestBody, UrlFlag, UrlId
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 from freehold.slots import SlotCaller
@@ -246,7 +247,7 @@ class MemoryRoutes:
 
 def memory_body(memory: Memory) -> MemoryBody:
     times = {name: getattr(memory, name) for name in ("created", "updated", "expires", "last_used")}
-    moments = {name: None if at is None else datetime.fromtimestamp(at, UTC) for name, at in times.items()}
+    moments = {name: None if at is None else to_moment(at) for name, at in times.items()}
     return MemoryBody.model_validate({**vars(memory), **moments, "origin": vars(memory.origin)})
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Query, Request
@@ -18,6 +19,7 @@ from freehold.egress.vault import SecretInfo
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, RequestBody, UrlName
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post, put
 from freehold.gateway.services import Services
@@ -171,8 +173,8 @@ class SecretInfoBody(BaseModel):
     """A secret by its name. Its value is never shown."""
 
     name: str
-    set_at: float
-    used_at: float | None
+    set_at: datetime
+    used_at: datetime | None
 
 
 class SetSecretBody(RequestBody):
@@ -370,4 +372,6 @@ def _budget_row(standing: BudgetState, reached: bool) -> BudgetStateBody:
 
 
 def _secret_row(kept: SecretInfo) -> SecretInfoBody:
-    return SecretInfoBody(name=kept.name, set_at=kept.set_at, used_at=kept.used_at)
+    return SecretInfoBody(
+        name=kept.name, set_at=to_moment(kept.set_at), used_at=None if kept.used_at is None else to_moment(kept.used_at)
+    )

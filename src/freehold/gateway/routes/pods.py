@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RecordBody, RequestBody
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post, put
 from freehold.slots import SlotCaller
@@ -293,7 +294,7 @@ class PodRoutes:
         page = await self._slot.call(ListAccess(folder, agent, limit, before), _caller(request))
         entries = [
             PodAccessBody(
-                number=one.number, at=_moment(one.at), who=one.who, agent=one.agent, act=one.act, path=one.path
+                number=one.number, at=to_moment(one.at), who=one.who, agent=one.agent, act=one.act, path=one.path
             )
             for one in page.entries
         ]
@@ -345,7 +346,7 @@ def _as_turtle(path: str, entries: list[DocumentInfo]) -> str:
         kinds = "ldp:BasicContainer, ldp:Container, ldp:Resource" if one.is_folder else "ldp:Resource"
         lines.append(f"<> ldp:contains <./{name}>. <./{name}> a {kinds}.")
         if one.modified is not None:
-            lines.append(f'<./{name}> dc:modified "{_moment(one.modified).isoformat()}".')
+            lines.append(f'<./{name}> dc:modified "{to_moment(one.modified).isoformat()}".')
     return "\n".join(lines) + "\n"
 
 
@@ -382,18 +383,14 @@ def _key(request: Request) -> str | None:
 
 
 def _body(info: DocumentInfo) -> DocumentBody:
-    modified = None if info.modified is None else _moment(info.modified)
+    modified = None if info.modified is None else to_moment(info.modified)
     return DocumentBody(path=info.path, media=info.media, etag=info.etag, size=info.size, modified=modified)
 
 
 def _grants(found: tuple[PodGrant, ...]) -> PodGrantsBody:
     return PodGrantsBody(
-        grants=[PodGrantBody.model_validate({**vars(one), "granted": _moment(one.granted)}) for one in found]
+        grants=[PodGrantBody.model_validate({**vars(one), "granted": to_moment(one.granted)}) for one in found]
     )
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _caller(request: Request) -> SlotCaller:

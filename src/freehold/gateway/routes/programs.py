@@ -9,6 +9,7 @@ from freehold import __version__
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import UrlName
+from freehold.gateway.moments import Moment, to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routes.doctor import IsolationFactsBody
 from freehold.gateway.routing import get, post
@@ -28,7 +29,7 @@ class ProgramInfoBody(BaseModel):
     state: ProgramState
     required: bool
     pid: int | None
-    since: float
+    since: Moment
     restarts: int
     memory: int | None
     last_error: str | None
@@ -55,7 +56,7 @@ class SleepStateBody(BaseModel):
 
     after: float
     asleep: bool
-    since: float | None
+    since: Moment | None
     given_back: int | None
     times: int
     seconds: float
@@ -127,7 +128,7 @@ class ProgramRoutes:
             state="ready",
             required=True,
             pid=status.keeper.pid,
-            since=status.keeper.since,
+            since=to_moment(status.keeper.since),
             restarts=0,
             memory=status.keeper.memory,
             last_error=status.timeline_trouble,

@@ -1,6 +1,6 @@
 """Runs of the orchestrator: `/v1/slots/orchestrator`."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request
@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, Positive, RequestBody, UrlFlag, UrlId, UrlNatural
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
 from freehold.slots import SlotCaller
@@ -235,12 +236,8 @@ class RunRoutes:
 
 
 def run_body(run: Run) -> RunBody:
-    finished = None if run.finished is None else _moment(run.finished)
-    return RunBody.model_validate({**vars(run), "created": _moment(run.created), "finished": finished})
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    finished = None if run.finished is None else to_moment(run.finished)
+    return RunBody.model_validate({**vars(run), "created": to_moment(run.created), "finished": finished})
 
 
 def _caller(request: Request) -> SlotCaller:

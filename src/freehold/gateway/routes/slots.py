@@ -1,11 +1,12 @@
 """The slots of this Freehold: `/v1/slots`."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from freehold.gateway.context import RouteContext
+from freehold.gateway.moments import to_moment
 from freehold.gateway.routing import get
 from freehold.manifest.sections.slots import PrivacyMode, SlotMode
 from freehold.slots import Slot
@@ -42,7 +43,7 @@ class SlotRoutes:
             mode=section.mode,
             implementation=slot.implementation,
             state=status.state,
-            since=datetime.fromtimestamp(status.since, UTC),
+            since=to_moment(status.since),
             error=status.error,
             required=section.required,
             privacy=section.privacy,

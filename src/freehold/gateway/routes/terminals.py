@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Request
@@ -16,6 +17,7 @@ from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.history_notes import send_history_note
 from freehold.gateway.inputs import MAX_ID, PathText, RequestBody, UrlId, read_path
+from freehold.gateway.moments import to_moment
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post, websocket
 from freehold.gateway.services import Services
@@ -43,7 +45,7 @@ class TerminalInfoBody(BaseModel):
     command: list[str]
     rows: int
     columns: int
-    began: float
+    began: datetime
     viewers: int
     ended: bool
 
@@ -70,7 +72,7 @@ def _to_info(info: TerminalInfo) -> TerminalInfoBody:
         command=list(info.command),
         rows=info.rows,
         columns=info.cols,
-        began=info.began,
+        began=to_moment(info.began),
         viewers=info.viewers,
         ended=info.ended,
     )

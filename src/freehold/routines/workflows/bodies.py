@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from freehold.gateway.inputs import RecordBody, RequestBody
-from freehold.routines.bodies import as_moment
+from freehold.gateway.moments import to_moment
 from freehold.routines.section import UnattendedAsks
 from freehold.routines.workflows.records import StepKind, StepState, Workflow, WorkflowState, WorkflowStep
 from freehold.routines.workflows.step_store import MAX_ANSWER
@@ -139,4 +139,4 @@ def _cut(value: Any) -> Any:
 
 
 def _moments(record: object, *names: str) -> dict[str, datetime | None]:
-    return {name: as_moment(moment) if (moment := getattr(record, name)) else None for name in names}
+    return {name: to_moment(moment) if (moment := getattr(record, name)) else None for name in names}

@@ -36,7 +36,7 @@ const WHOLE = ["one", "two", "three", "4", "four and a half", "five", "six", "se
 
 const entry = (id: number, kind: string): HistoryEntry => ({
   id,
-  at: 0,
+  at: "2026-11-15T09:00:00Z",
   kind,
   who: {},
   why: "",

@@ -2,7 +2,7 @@ import { useState } from "react";
 import type { GitCommit, GitDiff, GitLog } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
 import { useResource } from "../../data/resource";
-import { formatDateTime } from "../../ui/format";
+import { formatDateTime, secondsOf } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
 import { visibleText } from "../../ui/visibleText";
@@ -53,7 +53,7 @@ export function CommitLog({ folder, head }: { folder: string; head: string }) {
                     </span>
                   ))}
                   <span className="quiet git-facts">
-                    {commit.id.slice(0, 7)} · {visibleText(commit.author)} · {formatDateTime(commit.at)}
+                    {commit.id.slice(0, 7)} · {visibleText(commit.author)} · {formatDateTime(secondsOf(commit.at))}
                   </span>
                 </span>
               </button>

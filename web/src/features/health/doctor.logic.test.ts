@@ -44,7 +44,10 @@ test("attempts that succeeded come first", () => {
 });
 
 test("an event adds each attempt once, and a gap asks for the whole state", () => {
-  const state: DoctorState = { running: { since: 0, quick: false, total: 0, attempts: [] }, last: null };
+  const state: DoctorState = {
+    running: { since: "2026-11-15T09:00:00Z", quick: false, total: 0, attempts: [] },
+    last: null,
+  };
   const progress = readProgress({ state: "running", done: 1, total: 2, latest: held })!;
   const after = withProgress(state, progress)!;
   expect(after.running).toMatchObject({ total: 2, attempts: [held] });

@@ -16,7 +16,7 @@ const program: ProgramInfo = {
   state: "ready",
   required: false,
   pid: 12,
-  since: 1000,
+  since: "1970-01-01T00:16:40Z",
   restarts: 0,
   memory: 54e6,
   last_error: null,
@@ -64,7 +64,7 @@ test("a sleep says how long it lasts and what it saves", () => {
   expect(sleepFacts({ ...awake, times: 2, seconds: 7200 }, 0)).toBe(
     "Sleeps after 30 min without use · slept 2 h so far",
   );
-  const asleep = { ...awake, asleep: true, since: 1000, given_back: 200e6, times: 1 };
+  const asleep = { ...awake, asleep: true, since: "1970-01-01T00:16:40Z", given_back: 200e6, times: 1 };
   expect(sleepFacts(asleep, 1000 + 3 * 3600)).toBe(
     "Asleep for 3 h · 200 MB of memory given back · wakes when it is used",
   );

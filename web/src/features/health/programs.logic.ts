@@ -1,6 +1,6 @@
 import type { ProgramInfo, SleepState } from "../../client/api";
 import { translate } from "../../language/translation";
-import { countOf, formatBytes } from "../../ui/format";
+import { countOf, formatBytes, secondsOf } from "../../ui/format";
 
 type Tone = "leaf" | "amber" | "alarm";
 
@@ -32,7 +32,7 @@ export function programFacts(program: ProgramInfo, now: number): string {
   const times = ["", "restarted once", "restarted twice"][program.restarts] ?? `restarted ${program.restarts} times`;
   return [
     program.pid === null ? "" : `pid ${program.pid}`,
-    translate("for {0}", formatDuration(now - program.since)),
+    translate("for {0}", formatDuration(now - secondsOf(program.since))),
     program.memory === null ? "" : formatBytes(program.memory),
     times,
     program.next_start_in === null ? "" : `starts again in ${formatDuration(program.next_start_in)}`,
@@ -47,7 +47,7 @@ export function sleepFacts(sleep: SleepState | null, now: number): string | null
   if (sleep.trouble !== null) return sleep.trouble;
   if (sleep.since !== null)
     return [
-      `Asleep for ${formatDuration(now - sleep.since)}`,
+      `Asleep for ${formatDuration(now - secondsOf(sleep.since))}`,
       sleep.given_back ? `${formatBytes(sleep.given_back)} of memory given back` : "",
       "wakes when it is used",
     ]

@@ -2,7 +2,7 @@ import { useState } from "react";
 import type { HistoryDiff, HistoryEntry } from "../../client/api";
 import { request } from "../../client/http";
 import { useResource } from "../../data/resource";
-import { formatDateTime, formatTime } from "../../ui/format";
+import { formatDateTime, formatTime, secondsOf } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
 import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
@@ -67,8 +67,8 @@ export function EntryRow(props: EntryProps) {
             </span>
           )}
         </span>
-        <time dateTime={new Date(entry.at * 1000).toISOString()} title={formatDateTime(entry.at)}>
-          {formatTime(entry.at)}
+        <time dateTime={entry.at} title={formatDateTime(secondsOf(entry.at))}>
+          {formatTime(secondsOf(entry.at))}
         </time>
         <Icon name="chevron" size={16} />
       </button>

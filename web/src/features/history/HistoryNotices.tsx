@@ -1,6 +1,6 @@
 import type { HistoryNotice } from "../../client/api";
 import { hasKind, useResource } from "../../data/resource";
-import { formatAge, formatDateTime } from "../../ui/format";
+import { formatAge, formatDateTime, secondsOf } from "../../ui/format";
 import { shortLine } from "../../ui/plainText.logic";
 import { useNow } from "../../ui/useNow";
 import { visibleText } from "../../ui/visibleText";
@@ -17,8 +17,8 @@ export function HistoryNotices() {
     <section key={notice.code} className="notice" aria-label="From history">
       <p>
         <strong>{visibleText(shortLine(notice.message))}</strong>{" "}
-        <time className="quiet" title={formatDateTime(notice.at)}>
-          {formatAge(notice.at, now)}
+        <time className="quiet" title={formatDateTime(secondsOf(notice.at))}>
+          {formatAge(secondsOf(notice.at), now)}
         </time>
       </p>
       {notice.hint && <p>{visibleText(shortLine(notice.hint))}</p>}

@@ -13,7 +13,7 @@ import {
 
 const entry = (id: number, more: Partial<HistoryEntry> = {}): HistoryEntry => ({
   id,
-  at: id,
+  at: new Date(id * 1000).toISOString(),
   kind: "quiet",
   who: { by: "unknown" },
   why: "",

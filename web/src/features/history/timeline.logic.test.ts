@@ -22,7 +22,7 @@ const event = (seq: number, kind: string, data: Record<string, unknown> = {}): R
 });
 const entry = (id: number, at: number, more: Partial<HistoryEntry> = {}): HistoryEntry => ({
   id,
-  at,
+  at: new Date(at * 1000).toISOString(),
   kind: "quiet",
   who: {},
   why: "",

@@ -1,4 +1,5 @@
 import type { HistoryEntry } from "../../client/api";
+import { secondsOf } from "../../ui/format";
 import { describeEvent, type RecordedEvent } from "./eventText.logic";
 import { actorText, entryActor, entryTitle } from "./history.logic";
 
@@ -72,7 +73,7 @@ export interface LoadedList<T> {
   more: boolean;
 }
 
-const secondsOfEvent = (event: RecordedEvent): number => new Date(event.at).getTime() / 1000;
+const momentOf = (one: { at: string }): number => secondsOf(one.at);
 
 /** The time since which a list is loaded completely. */
 function completeSince(times: readonly number[], more: boolean): number {
@@ -84,14 +85,8 @@ export function nextToLoad(
   entries: LoadedList<HistoryEntry> | null,
   events: LoadedList<RecordedEvent> | null,
 ): "entries" | "events" | null {
-  const one =
-    entries === null
-      ? -Infinity
-      : completeSince(
-          entries.items.map((entry) => entry.at),
-          entries.more,
-        );
-  const other = events === null ? -Infinity : completeSince(events.items.map(secondsOfEvent), events.more);
+  const one = entries === null ? -Infinity : completeSince(entries.items.map(momentOf), entries.more);
+  const other = events === null ? -Infinity : completeSince(events.items.map(momentOf), events.more);
   if (one === -Infinity && other === -Infinity) return null;
   return one >= other ? "entries" : "events";
 }
@@ -105,18 +100,15 @@ export function mergeRows(
   day: (at: number) => string,
 ): Row[] {
   const horizon = Math.max(
-    entries === null
-      ? -Infinity
-      : completeSince(
-          entries.items.map((one) => one.at),
-          entries.more,
-        ),
-    events === null ? -Infinity : completeSince(events.items.map(secondsOfEvent), events.more),
+    entries === null ? -Infinity : completeSince(entries.items.map(momentOf), entries.more),
+    events === null ? -Infinity : completeSince(events.items.map(momentOf), events.more),
   );
   const rows: Exclude<Row, { kind: "day" }>[] = [];
   if (groups.includes("files"))
-    for (const entry of entries?.items ?? [])
-      if (entry.at >= horizon) rows.push({ kind: "entry", key: `entry ${entry.id}`, at: entry.at, entry });
+    for (const entry of entries?.items ?? []) {
+      const at = momentOf(entry);
+      if (at >= horizon) rows.push({ kind: "entry", key: `entry ${entry.id}`, at, entry });
+    }
   const all = events?.items ?? [];
   const titles = new Map(
     all
@@ -125,7 +117,7 @@ export function mergeRows(
   );
   const answered = new Set(all.flatMap((one) => (ANSWER_KINDS.has(one.kind) ? [subject(one)] : [])));
   for (const event of all) {
-    const at = secondsOfEvent(event);
+    const at = momentOf(event);
     if (at < horizon || SHOWN_AS_ENTRY.has(event.kind) || !groups.includes(groupOf(event.kind))) continue;
     // A request that was answered is shown by its answer.
     if ((event.kind === "approval.asked" || event.kind === "egress.question_asked") && answered.has(subject(event)))

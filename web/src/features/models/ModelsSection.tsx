@@ -3,7 +3,7 @@ import type { ConnectModel, ModelProvider, ModelsState, ModelTrial, SecretInfo }
 import { type Problem, problemOf, request } from "../../client/http";
 import { hasKind, useResource } from "../../data/resource";
 import { ConfirmButton } from "../../ui/ConfirmButton";
-import { formatAge } from "../../ui/format";
+import { formatAge, secondsOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
 import { useNow } from "../../ui/useNow";
@@ -290,7 +290,7 @@ function Keys({ models, secrets, onSet, onDelete }: KeysProps) {
             <p className="quiet">
               {usedBy.length > 0 ? `used by ${usedBy.join(", ")}` : "not used by a model"}
               {secret !== null &&
-                ` · set ${formatAge(secret.set_at, now)} · ${secret.used_at === null ? "never used" : translate("used {0}", formatAge(secret.used_at, now))}`}
+                ` · set ${formatAge(secondsOf(secret.set_at), now)} · ${secret.used_at === null ? "never used" : translate("used {0}", formatAge(secondsOf(secret.used_at), now))}`}
             </p>
           </div>
           <div className="answers">

@@ -14,7 +14,7 @@ const model = (name: string, key: string | null, problem: string | null = null):
   default: false,
   problem,
 });
-const kept = { name: "openai", set_at: 1, used_at: null };
+const kept = { name: "openai", set_at: "1970-01-01T00:00:01Z", used_at: null };
 
 test("the state of a key says its name and whether it is set", () => {
   expect(vaultName(model("a", "secret:openai"))).toBe("openai");

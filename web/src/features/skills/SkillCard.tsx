@@ -2,7 +2,7 @@ import { useState } from "react";
 import type { Skill, SkillDetails } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
 import { ConfirmButton } from "../../ui/ConfirmButton";
-import { formatDateTime } from "../../ui/format";
+import { formatDateTime, secondsOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { visibleText } from "../../ui/visibleText";
 import { SkillContentView } from "./SkillContentView";
@@ -41,7 +41,7 @@ export function SkillCard({ skill, busy, onSwitch, onUpdate, onRemove }: SkillCa
         {!skill.on && <span className="chip">off</span>}
         <span>{visibleText(sourceText(skill.source))}</span>
         <span>version {skill.digest.slice(0, 12)}</span>
-        <time dateTime={new Date(skill.added * 1000).toISOString()}>{formatDateTime(skill.added)}</time>
+        <time dateTime={skill.added}>{formatDateTime(secondsOf(skill.added))}</time>
         <span>{visibleText(useText(skill))}</span>
       </p>
       <div className="skills-actions">

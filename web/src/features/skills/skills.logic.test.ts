@@ -34,7 +34,7 @@ test("the agents that have loaded a skill are told, the most frequent first", ()
     size: 1,
     files: 1,
     source: SOURCE,
-    added: 0,
+    added: "1970-01-01T00:00:00Z",
     on: true,
     use: { count: 0, last: null, agents: {} },
   };

@@ -1,5 +1,5 @@
 import type { TerminalInfo } from "../../client/api";
-import { formatAge } from "../../ui/format";
+import { formatAge, secondsOf } from "../../ui/format";
 import { shortLine } from "../../ui/plainText.logic";
 import { useNow } from "../../ui/useNow";
 import { visibleText } from "../../ui/visibleText";
@@ -41,7 +41,7 @@ export function TerminalList({ rows, nameOf, suspect, onOpen, onClose }: Termina
                 </p>
                 <p className="quiet">
                   <code>{visibleText(shortLine(row.command.join(" "), MAX_COMMAND))}</code> · opened{" "}
-                  {formatAge(row.began, now)}
+                  {formatAge(secondsOf(row.began), now)}
                 </p>
               </div>
               <div className="answers">

@@ -27,7 +27,15 @@ test("a title is short and visible", () => {
 });
 
 test("the terminal that was shown is shown again", () => {
-  const row = (id: string) => ({ id, command: [], rows: 1, columns: 1, began: 0, viewers: 0, ended: false });
+  const row = (id: string) => ({
+    id,
+    command: [],
+    rows: 1,
+    columns: 1,
+    began: "1970-01-01T00:00:00Z",
+    viewers: 0,
+    ended: false,
+  });
   expect(chooseTerminal([row("a"), row("b")], "a")).toBe("a");
   expect(chooseTerminal([row("a"), row("b")], "gone")).toBe("b");
   expect(chooseTerminal([], "a")).toBeNull();

@@ -7,7 +7,7 @@ const entry = (id: number, kind = "turn", who: Record<string, string> = {}, equa
   kind,
   who,
   equals,
-  at: 0,
+  at: "2026-11-15T09:00:00Z",
   why: "",
   added: 1,
   changed: 0,
