@@ -175,7 +175,7 @@ async def test_no_code_is_made_without_ray_and_how_to_install_it_is_said(
         done = await run_now(head.home, *words, python=without_ray)
         assert (done.returncode, done.stdout) == (1, "")
         assert "fleet.no-ray" in done.stderr
-        assert "pip install 'freehold[fleet]'" in done.stderr
+        assert "-m pip install 'freehold[fleet]'" in done.stderr
     code = json.loads((await run_now(head.home, "up", "--json")).stdout)["code"]
     folder = tmp_path / "node"
     refused = await run_now(head.home, "join", code, "--folder", str(folder), python=without_ray)

@@ -61,7 +61,7 @@ except FreeholdError as error:
     print(error.code, error.hint)
 """
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.startswith("observe.no-otel pip install 'freehold[otel]'")
+    assert printed.startswith(f"observe.no-otel {sys.executable} -m pip install 'freehold[otel]'")
 
 
 @pytest.mark.parametrize("endpoint", ["", "127.0.0.1:4318", "ftp://x", "http://"])

@@ -23,10 +23,12 @@ from freehold.errors import FreeholdError
 from freehold.home import find_home
 from freehold.installed_version import current_version, find_python
 from freehold.timeline.database import FORMAT
+from freehold.upgrade import environment as environments
 from freehold.upgrade import home_copy
 from freehold.upgrade import trial as trials
 from freehold.upgrade.environment import VersionEnvironment, download_wheel, make_environment
 from freehold.upgrade.home_copy import HomeCopy
+from freehold.upgrade.installed_extras import list_installed_extras
 from freehold.upgrade.trial import TrialJournal, UpgradeTrial
 from freehold.upgrade.wheel import ReleaseWheel, read_wheel
 
@@ -304,11 +306,7 @@ def test_the_newest_version_of_the_index_is_taken_or_the_one_that_is_named(
     index = tmp_path / "index"
     index.mkdir()
     for version in ("9.3.0", "9.10.0"):
-        with zipfile.ZipFile(index / f"freehold-{version}-py3-none-any.whl", "w") as archive:
-            about = f"freehold-{version}.dist-info"
-            archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: freehold\nVersion: {version}\n")
-            archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-            archive.writestr(f"{about}/RECORD", "")
+        write_wheel(index, "freehold", version)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
     assert download_wheel(None, tmp_path).version == "9.10.0"
@@ -317,6 +315,64 @@ def test_the_newest_version_of_the_index_is_taken_or_the_one_that_is_named(
         download_wheel("9.4.0", tmp_path)
     assert caught.value.code == "upgrade.failed"
     assert not list(tmp_path.glob(".download-*")), "nothing is left of it"
+
+
+def write_wheel(index: Path, name: str, version: str, about: str = "", **modules: str) -> Path:
+    path = index / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        facts = f"{name}-{version}.dist-info"
+        archive.writestr(f"{facts}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{about}")
+        archive.writestr(f"{facts}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{facts}/RECORD", "")
+        for place, content in modules.items():
+            archive.writestr(f"{name}/{place.replace('_', '/')}.py", content)
+    return path
+
+
+def test_optional_parts_that_are_here_are_installed_for_the_new_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real pip, with a folder as its index. The part `mesh` is here, because the tests need it; `absent` is nowhere."""
+    index = tmp_path / "index"
+    index.mkdir()
+    write_wheel(index, "shiny", "1.0")
+    write_wheel(index, "missing", "1.0")
+    extras = 'Provides-Extra: mesh\nRequires-Dist: shiny; extra == "mesh"\n'
+    extras += 'Provides-Extra: absent\nRequires-Dist: missing; extra == "absent"\n'
+    release = read_wheel(write_wheel(index, "freehold", "9.5.0", extras, cli_main="print('freehold 9.5.0')"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+
+    def list_installed(environment: VersionEnvironment) -> set[str]:
+        packages = environment.folder.glob("lib/python*/site-packages/*.dist-info")
+        return {path.name.partition("-")[0] for path in packages}
+
+    with monkeypatch.context() as change:
+        change.setattr(environments, "list_installed_extras", list)
+        made = make_environment(release, tmp_path / release.name)
+    assert list_installed(made) == {"freehold"}
+    assert "mesh" in list_installed_extras()
+    assert "absent" not in list_installed_extras()
+    # It is complete, and lacks what has been installed here since.
+    assert list_installed(make_environment(release, tmp_path / release.name)) == {"freehold", "shiny"}
+    before = made.python.lstat().st_ino
+    make_environment(release, tmp_path / release.name)
+    assert made.python.lstat().st_ino == before, "a complete one is used again"
+
+
+@pytest.mark.parametrize(
+    ("lines", "installed"),
+    [
+        (["pytest>=8; extra == 'a'", "no-such-thing; extra == 'a'", 'click[x]>=8 ; extra == "b"', "gone"], ["b"]),
+        (["pytest; python_version >= '3' and extra == \"c-d\"", "; extra == 'e'", "-x; extra == 'f'"], ["c-d"]),
+        (None, []),
+    ],
+)
+def test_a_part_is_here_when_all_of_its_packages_are(
+    lines: list[str] | None, installed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: lines)
+    assert list_installed_extras() == installed
 
 
 def test_an_upgrade_that_was_killed_is_taken_back_by_the_next(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def find_ray_version() -> str:
     raise FreeholdError(
         "fleet.no-ray",
         "A fleet needs Ray, which is not installed",
-        hint="pip install 'freehold[fleet]'",
+        hint=f"{sys.executable} -m pip install 'freehold[fleet]'",
         kind="unsupported",
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import sys
 from importlib.util import find_spec
 
 from freehold.gateway.moments import to_moment
@@ -17,7 +18,8 @@ def make_probe(services: Services) -> Probe:
         if not section.enabled:
             return ProbeResult("off")
         if find_spec("coincurve") is None:
-            return ProbeResult("failed", "the library for its keys is not installed: pip install 'freehold[mesh]'")
+            command = f"{sys.executable} -m pip install 'freehold[mesh]'"
+            return ProbeResult("failed", f"the library for its keys is not installed: {command}")
         return await asyncio.to_thread(_look, services.timeline, section)
 
     return probe

@@ -4,6 +4,7 @@ A span in another process, or of work that another request began, gets its paren
 """
 
 import re
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -90,7 +91,7 @@ def configure_tracing(endpoint: str | None, *, program: str = "freehold") -> Non
         raise FreeholdError(
             "observe.no-otel",
             f"observe.otlp_endpoint is {endpoint!r}, but OpenTelemetry is not installed",
-            hint="pip install 'freehold[otel]', or remove observe.otlp_endpoint from freehold.toml",
+            hint=f"{sys.executable} -m pip install 'freehold[otel]', or remove observe.otlp_endpoint from freehold.toml",
         ) from error
     address = endpoint if parts.path.strip("/") else endpoint.rstrip("/") + "/v1/traces"
     about = Resource.create({"service.name": program, "service.version": __version__})

@@ -257,7 +257,7 @@ def _import_psycopg(settings: ExternalSettings) -> Any:
     except ImportError as error:
         raise settings.wrong(
             f"{settings.where} names a PostgreSQL database, and the client for it is not installed",
-            "pip install 'freehold[postgres]'",
+            f"{sys.executable} -m pip install 'freehold[postgres]'",
         ) from error
     return psycopg
 

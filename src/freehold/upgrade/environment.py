@@ -11,12 +11,13 @@ from pathlib import Path
 
 from freehold.errors import FreeholdError
 from freehold.installed_version import CHOSEN
+from freehold.upgrade.installed_extras import list_installed_extras
 from freehold.upgrade.wheel import ReleaseWheel, read_wheel
 
 INSTALL_TIMEOUT = 1800.0
 COMMAND_TIMEOUT = 300.0
 COMPLETE = "complete"
-"""A file in an environment that lacks nothing."""
+"""A file in an environment that lacks nothing. It names the optional parts that are installed."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,27 @@ def download_wheel(version: str | None, folder: Path) -> ReleaseWheel:
 
 
 def make_environment(wheel: ReleaseWheel, folder: Path) -> VersionEnvironment:
-    """Complete or not at all: an interrupted one is made anew. Raises `upgrade.failed`."""
+    """Complete or not at all: an interrupted one is made anew, and so is one without an optional part that this
+    environment has. Raises `upgrade.failed`."""
     environment = VersionEnvironment(folder / "bin" / "python")
-    mark = folder / COMPLETE
-    if mark.exists():
+    mark, extras = folder / COMPLETE, list_installed_extras()
+    if mark.exists() and (_is_own(folder) or set(extras) <= set(mark.read_text().split())):
         return environment
     shutil.rmtree(folder, ignore_errors=True)
     try:
         _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
         install = ["--python", str(environment.python), "install", "--quiet", "--disable-pip-version-check"]
-        _run([*_find_pip(folder.parent), *install, str(wheel.path)])
+        _run([*_find_pip(folder.parent), *install, f"{wheel.path}[{','.join(extras)}]" if extras else str(wheel.path)])
         _check_version(environment, wheel)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    mark.touch()
+    mark.write_text(" ".join(extras))
     return environment
+
+
+def _is_own(folder: Path) -> bool:
+    return folder.resolve() == Path(sys.prefix).resolve()
 
 
 def _check_version(environment: VersionEnvironment, wheel: ReleaseWheel) -> None:

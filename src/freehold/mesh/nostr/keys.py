@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,6 @@ def _library() -> Any:
         raise FreeholdError(
             "mesh.not-installed",
             "The library for the keys of neighbours is not installed",
-            hint="pip install 'freehold[mesh]'",
+            hint=f"{sys.executable} -m pip install 'freehold[mesh]'",
         ) from None
     return coincurve

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -62,7 +63,8 @@ class NatsStream:
             import nats  # noqa: F401
         except ImportError as error:
             raise settings.wrong(
-                "slots.events is in NATS, and the client for it is not installed", "pip install 'freehold[nats]'"
+                "slots.events is in NATS, and the client for it is not installed",
+                f"{sys.executable} -m pip install 'freehold[nats]'",
             ) from error
         self._client: Client | None = None
 
