@@ -19,6 +19,8 @@ from tests.support.condition import until
 from tests.support.example_freehold import BASKET, DARK, run_example_freehold
 from tests.support.running_freehold import RunningFreehold
 
+from tools.feature_scenes import add_routines, add_skills, draw_tools, draw_workflow, start_workflow, write_server
+
 RUNS = "/v1/slots/orchestrator/runs"
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZES: dict[str, ViewportSize] = {"desktop": DESKTOP, "phone": PHONE}
@@ -126,6 +128,11 @@ PAGES: dict[str, tuple[str, Draw]] = {
     "runs": ("/runs", _wait_for(".runs-list li")),
     "code": ("/code", _draw_code),
     "git": ("/git?folder=till", _draw_git),
+    "skills": ("/skills", _wait_for("main li h3, main li h2")),
+    "tools": ("/mcp", draw_tools),
+    "routines": ("/routines", _wait_for("main article")),
+    "channels": ("/channels", _draw_heading),
+    "workflows": ("/workflows", draw_workflow),
 }
 
 
@@ -237,6 +244,10 @@ PREPARED: dict[str, Callable[[RunningFreehold], Awaitable[None]]] = {
     "preview": _serve_app,
     "runs": _run_agents,
     "git": _make_repository,
+    "skills": add_skills,
+    "tools": write_server,
+    "routines": add_routines,
+    "workflows": start_workflow,
 }
 
 

@@ -6,6 +6,7 @@ import { formatDateTime } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { followLink, go, useRoute } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
+import { actorText } from "../history/history.logic";
 import { formatCost } from "../routines/routines.logic";
 import { WorkflowView } from "./WorkflowView";
 import { concernsWorkflows, stateWord, toneOf } from "./workflows.logic";
@@ -69,7 +70,7 @@ function WorkflowLine({ workflow }: { workflow: Workflow }) {
         </span>
         <span>{formatDateTime(Date.parse(workflow.created) / 1000)}</span>
         {workflow.cost !== null && <span>{formatCost(workflow.cost)}</span>}
-        <span>{workflow.who}</span>
+        <span>{visibleText(actorText(workflow.who))}</span>
       </p>
       {workflow.error !== null && <p className="problem-text workflows-text">{visibleText(workflow.error)}</p>}
     </article>
