@@ -1,7 +1,8 @@
-import { useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { useContext, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import { request } from "../client/http";
 import { RELOAD, Resource, type ResourceState } from "../client/resource";
 import { useTopic } from "./connection";
+import { KeptValuesContext } from "./keptValues";
 
 export { RELOAD };
 
@@ -22,6 +23,11 @@ export interface ResourceOptions<T> {
   delay?: number;
   /** Reload after this many milliseconds again and again. */
   pollInterval?: number;
+  /**
+   * What is kept of the value when the path is left. When it is opened again, that is the value until the reply is
+   * there. Without it nothing is kept.
+   */
+  keep?: (value: T) => T;
 }
 
 export interface ResourceHandle<T> extends ResourceState<T> {
@@ -51,9 +57,12 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
     latest.current = options;
   });
   const delay = options.delay ?? 0;
+  const isKept = options.keep !== undefined;
+  const keptValues = useContext(KeptValuesContext);
   const resource = useMemo(() => {
     if (path === null) return null;
     return new Resource<T>({
+      first: isKept ? ((keptValues?.get(path) ?? null) as T | null) : null,
       fetch: async () => {
         const reply = await request<unknown>(path);
         return latest.current.read === undefined ? (reply as T) : latest.current.read(reply);
@@ -62,7 +71,7 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
       apply: (value, event) => (latest.current.apply === undefined ? RELOAD : latest.current.apply(value, event)),
       delay,
     });
-  }, [path, delay]);
+  }, [path, delay, isKept, keptValues]);
 
   useEffect(() => {
     if (resource === null) return;
@@ -90,6 +99,12 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
   }, [resource, pollInterval]);
 
   const state = useSyncExternalStore<ResourceState<T>>(resource?.subscribe ?? noListener, resource?.state ?? noState);
+  useEffect(() => {
+    if (path === null || keptValues === null || !isKept) return;
+    // What is refused may be gone for good, as a session that was deleted.
+    if (state.problem !== null) keptValues.delete(path);
+    else if (state.value !== null) keptValues.set(path, latest.current.keep?.(state.value));
+  }, [path, keptValues, isKept, state]);
   return useMemo(
     () => ({
       ...state,

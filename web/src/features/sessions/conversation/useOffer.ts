@@ -4,7 +4,7 @@ import { type ResourceHandle, useResource } from "../../../data/resource";
 
 /** The options and commands of the agent. An event tells when they changed. */
 export function useOffer(id: string, events: readonly SessionEvent[]): ResourceHandle<AgentOffer> {
-  const offer = useResource<AgentOffer>(`/v1/sessions/${encodeURIComponent(id)}/offer`);
+  const offer = useResource<AgentOffer>(`/v1/sessions/${encodeURIComponent(id)}/offer`, { keep: (held) => held });
   const changedAt = events.findLast((event) => event.kind === "options" || event.kind === "commands")?.seq ?? 0;
   const { reload } = offer;
   useEffect(() => {

@@ -1,0 +1,87 @@
+// @vitest-environment happy-dom
+import { act } from "react";
+import { createRoot, type Root } from "react-dom/client";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { RequestFailed, request } from "../client/http";
+import { KeptValues, KeptValuesContext } from "./keptValues";
+import { useResource } from "./resource";
+
+vi.mock("../client/http", async (original) => ({ ...(await original<object>()), request: vi.fn() }));
+(globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
+
+interface Reply {
+  path: string;
+  answer: (words: string) => void;
+  refuse: (error: unknown) => void;
+}
+
+let replies: Reply[];
+let root: Root;
+/** What was drawn, one after the other. */
+let drawn: (string | null)[];
+
+beforeEach(() => {
+  replies = [];
+  drawn = [];
+  vi.mocked(request).mockImplementation(
+    (path) => new Promise((answer, refuse) => replies.push({ path, answer: answer as Reply["answer"], refuse })),
+  );
+  root = createRoot(document.body.appendChild(document.createElement("div")));
+});
+afterEach(() => act(async () => root.unmount()));
+
+function Page({ path }: { path: string }) {
+  drawn.push(useResource<string>(path, { keep: (words) => words.slice(0, 5) }).value);
+  return null;
+}
+
+const show = (path: string, kept: KeptValues) =>
+  act(async () =>
+    root.render(
+      <KeptValuesContext value={kept}>
+        <Page path={path} />
+      </KeptValuesContext>,
+    ),
+  );
+const answer = (words: string) => act(async () => replies.at(-1)!.answer(words));
+
+test("what was shown before is shown at once, and then what the reply says", async () => {
+  const kept = new KeptValues();
+  await show("/a", kept);
+  await answer("first words");
+  await show("/b", kept);
+  await answer("other");
+  drawn = [];
+  await show("/a", kept);
+  expect(drawn[0], "what is kept of it").toBe("first");
+  expect(replies.at(-1)!.path).toBe("/a");
+  await answer("later words");
+  expect(drawn.at(-1)).toBe("later words");
+});
+
+test("what was refused or was kept for another sign-in is not shown", async () => {
+  const kept = new KeptValues();
+  await show("/a", kept);
+  await answer("words");
+  await show("/b", kept);
+  await show("/a", kept);
+  await act(async () => replies.at(-1)!.refuse(new RequestFailed(404, { code: "", message: "", hint: "" })));
+  await show("/b", kept);
+  await answer("other");
+  drawn = [];
+  await show("/a", kept);
+  expect(drawn[0]).toBeNull();
+  await show("/b", new KeptValues());
+  expect(drawn.at(-1)).toBeNull();
+});
+
+test("the values that were not used for longest are given up", () => {
+  const kept = new KeptValues();
+  for (let at = 0; at < 30; at++) {
+    kept.set(`/${at}`, at);
+    kept.set("/used", "again");
+  }
+  expect(kept.get("/used")).toBe("again");
+  expect(kept.get("/29")).toBe(29);
+  expect(kept.get("/0")).toBeNull();
+});
