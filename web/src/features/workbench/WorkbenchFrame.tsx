@@ -39,8 +39,8 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
   const frame = useRef<HTMLDivElement>(null);
   const isWide = useWideScreen();
   const { layout, change } = useWorkbenchLayout();
-  const [isSheet, setSheet] = useSheet();
-  const [chosen, setChosen] = useState<Partial<Record<WorkbenchTab, string>>>({});
+  const [isSheet, setSheet] = useSheet(session);
+  const [chosen, setChosen] = useChosenAddresses(session);
   const isOpen = isWide ? layout.isOpen : isSheet;
   const { tab } = layout;
 
@@ -60,12 +60,12 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
       }
       if (shown === "session") change({ tab: shown, beside: sessionAt(to) });
       else {
-        setChosen((held) => ({ ...held, [shown]: to }));
+        setChosen(shown, to);
         change({ tab: shown });
       }
       setOpen(true);
     },
-    [change, setOpen],
+    [change, setChosen, setOpen],
   );
   const toggle = useCallback(() => setOpen(!isOpen), [setOpen, isOpen]);
   useToggleKey(frame, isOpen, toggle);
@@ -116,7 +116,7 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
           />
           {isOpen && (
             <div className={PANE_CONTENT} role="tabpanel" aria-label={label} id="workbench-panel">
-              <ErrorBoundary key={tab} name={label}>
+              <ErrorBoundary key={tab} name={label} content={pane}>
                 <PaneContext value={pane}>
                   <WorkbenchContext value={inPane}>
                     {Page === null ? tab === "plan" ? plan : other : <Page />}
@@ -129,6 +129,20 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
       )}
     </div>
   );
+}
+
+type Addresses = Partial<Record<WorkbenchTab, string>>;
+const NONE: Addresses = {};
+
+/** The addresses that the owner has chosen beside a session, by tab. Those of other sessions are remembered. */
+function useChosenAddresses(session: string): [Addresses, (tab: WorkbenchTab, address: string) => void] {
+  const [all, setAll] = useState<Readonly<Record<string, Addresses>>>({});
+  const choose = useCallback(
+    (tab: WorkbenchTab, address: string) =>
+      setAll((held) => ({ ...held, [session]: { ...held[session], [tab]: address } })),
+    [session],
+  );
+  return [all[session] ?? NONE, choose];
 }
 
 interface TabListProps {

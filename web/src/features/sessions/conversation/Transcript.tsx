@@ -62,6 +62,10 @@ export function Transcript({
 
   const list = useVirtualizer({
     count: items.length,
+    // It begins with the items, at their end. Without them it would draw the first ones and then go to the last ones.
+    enabled: loaded,
+    initialRect: { width: 0, height: innerHeight },
+    initialOffset: (): number => Math.max(0, list.getTotalSize() - innerHeight),
     getScrollElement: () => pane.current,
     estimateSize: (index) => {
       const item = items[index];
