@@ -7,7 +7,23 @@ export { type Problem, problemIn, RequestFailed } from "freehold-client/connecti
 
 const connection = new Connection("", authorization);
 
-export const { request } = connection;
+/** Replies that were asked for before the code that needs them was there, by their path. */
+const early = new Map<string, Promise<unknown>>();
+
+/** Sends a request now. Its reply is that of the next `request` for this path, unless it has failed by then. */
+export function requestEarly(path: string): void {
+  const reply = connection.request(path);
+  early.set(path, reply);
+  reply.catch(() => early.delete(path));
+}
+
+export function request<T>(path: string, init?: Parameters<typeof connection.request>[1]): Promise<T> {
+  const reply = init === undefined ? early.get(path) : undefined;
+  if (reply === undefined) return connection.request<T>(path, init);
+  early.delete(path);
+  return reply as Promise<T>;
+}
+
 export const requestLines = <T>(path: string, body: unknown) => connection.lines<T>(path, body);
 
 /** What to show for anything that was thrown. */

@@ -1,11 +1,11 @@
 import { useCallback, useEffect, useMemo, useRef } from "react";
 import type { SessionEvent, SessionEvents, StreamingText } from "../../../client/api";
+import { EVENT_PAGE, sessionEvents } from "../../../client/early";
 import { type Problem, request } from "../../../client/http";
 import { useTopic } from "../../../data/connection";
 import { useResource } from "../../../data/resource";
 import { applyMessages, EMPTY_LOG, type SessionLog, type SessionMessage, type Stream, withPage } from "./events.logic";
 
-const PAGE = 400;
 // A hidden page draws no frames, so it applies messages by a timer.
 const HIDDEN_INTERVAL = 250;
 
@@ -42,7 +42,7 @@ const notLoaded = (): Loading => ({ early: [], readUpTo: null, discardHeld: fals
 
 /** The events of a session, kept up to date. Of a session that was open before, what was seen is there at once. */
 export function useSessionEvents(id: string): LoadedEvents {
-  const path = `/v1/sessions/${encodeURIComponent(id)}/events?limit=${PAGE}`;
+  const path = sessionEvents(id);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each session has its own
   const loading = useMemo(notLoaded, [id]);
   const { value, problem, reload, update, fail } = useResource<LoadedLog>(path, {
@@ -153,7 +153,7 @@ function joinLogs(held: LoadedLog, page: LoadedLog): LoadedLog {
 
 /** What is kept of a session that is left. Older events are loaded again on demand. */
 const newestPage = (log: LoadedLog): LoadedLog =>
-  log.events.length <= PAGE ? log : { ...log, events: log.events.slice(-PAGE), hasOlder: true };
+  log.events.length <= EVENT_PAGE ? log : { ...log, events: log.events.slice(-EVENT_PAGE), hasOlder: true };
 
 /** Collects messages and hands on those of one frame together. */
 function useMessageBatches(apply: (messages: readonly SessionMessage[]) => void): (message: SessionMessage) => void {
