@@ -52,6 +52,16 @@ test("the words are shown without marks and links until the parser is loaded", (
   expect(drafts.first?.querySelector("strong, a")).toBeNull();
 });
 
+test("a block that was drawn before is not parsed again", async () => {
+  await draw("Drawn *once*.\n\nAnd this.");
+  const first = place.innerHTML;
+  expect(parsed.texts).toEqual(["Drawn *once*.\n", "And this."]);
+  place.replaceChildren();
+  await draw("Drawn *once*.\n\nAnd that.");
+  expect(parsed.texts).toEqual(["Drawn *once*.\n", "And this.", "And that."]);
+  expect(place.innerHTML).toBe(first.replace("this", "that"));
+});
+
 test.each(Object.keys(HOSTILE))("%s: what is parsed is limited, and so is what is drawn", async (name) => {
   const text = HOSTILE[name] ?? "";
   await draw(text);
