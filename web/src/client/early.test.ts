@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { askEarly } from "./early";
-import { RequestFailed, request } from "./http";
+import { arrivedReply, RequestFailed, request } from "./http";
 
 let asked: string[];
 let status = 200;
@@ -20,16 +20,29 @@ afterEach(() => {
   localStorage.clear();
 });
 
+const NEWEST = "/v1/sessions?limit=200";
+const EVENTS = "/v1/sessions/a%20b/events?limit=400";
+
 test("what a page asks for first is on its way before its code is there, and is asked for once", async () => {
   history.replaceState(null, "", "/sessions?id=a%20b");
   askEarly();
-  expect(asked).toEqual(["/v1/me", "/v1/sessions?limit=200", "/v1/sessions/a%20b/events?limit=400"]);
-  expect(await request("/v1/sessions?limit=200")).toEqual({ number: 2 });
-  expect(asked).toHaveLength(3);
-  expect(await request("/v1/sessions?limit=200"), "the next one is asked anew").toEqual({ number: 4 });
-  expect(await request("/v1/me", { method: "POST" }), "another request is not its reply").toEqual({ number: 5 });
-  for (const path of ["/v1/me", "/v1/sessions/a%20b/events?limit=400"]) await request(path);
+  expect(asked).toEqual(["/v1/me", EVENTS, NEWEST, "/v1/agents", "/v1/models"]);
+  expect(await request(NEWEST)).toEqual({ number: 3 });
   expect(asked).toHaveLength(5);
+  expect(await request(NEWEST), "the next one is asked anew").toEqual({ number: 6 });
+  expect(await request("/v1/me", { method: "POST" }), "another request is not its reply").toEqual({ number: 7 });
+  for (const path of ["/v1/me", EVENTS, "/v1/agents", "/v1/models"]) await request(path);
+  expect(asked).toHaveLength(7);
+});
+
+test("a reply that has arrived can be drawn before it is asked for", async () => {
+  history.replaceState(null, "", "/files");
+  askEarly();
+  expect(arrivedReply(NEWEST)).toBeNull();
+  await vi.waitFor(() => expect(arrivedReply(NEWEST)).toEqual({ number: 2 }));
+  expect(await request(NEWEST)).toEqual({ number: 2 });
+  expect(arrivedReply(NEWEST)).toBeNull();
+  await request("/v1/me");
 });
 
 test("who waits for it is told of its failure, and who asks later asks anew", async () => {
@@ -39,7 +52,7 @@ test("who waits for it is told of its failure, and who asks later asks anew", as
   expect(asked).toHaveLength(2);
   await expect(request("/v1/me")).rejects.toThrow(RequestFailed);
   status = 200;
-  expect(await request("/v1/sessions?limit=200")).toEqual({ number: 3 });
+  expect(await request(NEWEST)).toEqual({ number: 3 });
 });
 
 test("without a sign-in nothing is asked", () => {

@@ -10,6 +10,9 @@ export const SESSION_PAGE = 200;
 /** The newest sessions. */
 export const SESSIONS = `/v1/sessions?limit=${SESSION_PAGE}`;
 
+export const AGENTS = "/v1/agents";
+export const MODELS = "/v1/models";
+
 export const EVENT_PAGE = 400;
 /** The newest events of a session. */
 export const sessionEvents = (id: string): string =>
@@ -17,9 +20,9 @@ export const sessionEvents = (id: string): string =>
 
 /** What the page at an address asks for before it can draw its main part. */
 function firstRequests({ pathname, search }: Location): string[] {
+  if (pathname !== "/" && pathname !== "/sessions") return [ME, SESSIONS];
   const session = new URLSearchParams(search).get("id");
-  if (pathname === "/sessions" && session !== null) return [ME, SESSIONS, sessionEvents(session)];
-  return [ME, SESSIONS];
+  return [ME, ...(session === null ? [] : [sessionEvents(session)]), SESSIONS, AGENTS, MODELS];
 }
 
 export function askEarly(): void {

@@ -2,11 +2,15 @@
 import { act } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { RequestFailed, request } from "../client/http";
+import { arrivedReply, RequestFailed, request } from "../client/http";
 import { KeptValues, KeptValuesContext } from "./keptValues";
 import { useResource } from "./resource";
 
-vi.mock("../client/http", async (original) => ({ ...(await original<object>()), request: vi.fn() }));
+vi.mock("../client/http", async (original) => ({
+  ...(await original<object>()),
+  request: vi.fn(),
+  arrivedReply: vi.fn(() => null),
+}));
 (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
 
 interface Reply {
@@ -73,6 +77,19 @@ test("what was refused or was kept for another sign-in is not shown", async () =
   expect(drawn[0]).toBeNull();
   await show("/b", new KeptValues());
   expect(drawn.at(-1)).toBeNull();
+});
+
+test("a reply that was there before is drawn at first, and is not drawn twice", async () => {
+  const early = { words: ["one", "two"] };
+  vi.mocked(arrivedReply).mockReturnValueOnce(early);
+  const shown: unknown[] = [];
+  function Words() {
+    shown.push(useResource<string[]>("/words", { read: (reply) => (reply as typeof early).words }).value);
+    return null;
+  }
+  await act(async () => root.render(<Words />));
+  await act(async () => (replies.at(-1)!.answer as (reply: unknown) => void)({ words: ["one", "two"] }));
+  expect(shown).toEqual([["one", "two"]]);
 });
 
 test("the values that were not used for longest are given up", () => {

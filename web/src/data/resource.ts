@@ -1,5 +1,5 @@
-import { useContext, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
-import { request } from "../client/http";
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { arrivedReply, request } from "../client/http";
 import { RELOAD, Resource, type ResourceState } from "../client/resource";
 import { useTopic } from "./connection";
 import { KeptValuesContext } from "./keptValues";
@@ -28,6 +28,8 @@ export interface ResourceOptions<T> {
    * there. Without it nothing is kept.
    */
   keep?: (value: T) => T;
+  /** Whether it is asked for before what other resources of the same drawing ask for. */
+  urgent?: boolean;
 }
 
 export interface ResourceHandle<T> extends ResourceState<T> {
@@ -61,23 +63,29 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
   const keptValues = useContext(KeptValuesContext);
   const resource = useMemo(() => {
     if (path === null) return null;
+    const read = (reply: unknown) => (latest.current.read === undefined ? (reply as T) : latest.current.read(reply));
+    // Drawn with the component. A change of what is drawn would block the page while it is drawn.
+    const firstValue = () => {
+      const reply = arrivedReply(path);
+      return reply === null ? null : read(reply);
+    };
     return new Resource<T>({
-      first: isKept ? ((keptValues?.get(path) ?? null) as T | null) : null,
-      fetch: async () => {
-        const reply = await request<unknown>(path);
-        return latest.current.read === undefined ? (reply as T) : latest.current.read(reply);
-      },
+      first: ((isKept ? keptValues?.get(path) : null) as T | null | undefined) ?? firstValue(),
+      fetch: async () => read(await request<unknown>(path)),
       merge: (held, fetched) => latest.current.merge?.(held, fetched) ?? fetched,
       apply: (value, event) => (latest.current.apply === undefined ? RELOAD : latest.current.apply(value, event)),
       delay,
     });
   }, [path, delay, isKept, keptValues]);
 
+  const isUrgent = options.urgent ?? false;
+  useLayoutEffect(() => {
+    if (isUrgent) resource?.reload();
+  }, [resource, isUrgent]);
   useEffect(() => {
-    if (resource === null) return;
-    resource.reload();
-    return resource.stop;
-  }, [resource]);
+    if (!isUrgent) resource?.reload();
+    return resource?.stop;
+  }, [resource, isUrgent]);
 
   useTopic(
     resource === null ? null : (options.topic ?? null),

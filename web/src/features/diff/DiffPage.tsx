@@ -5,7 +5,7 @@ import { useTopic } from "../../data/connection";
 import { hasKind, useResource } from "../../data/resource";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
-import { PaneContext, useIsInPane } from "../../ui/pane";
+import { PaneSessionContext, useIsInPane } from "../../ui/pane";
 import { useGo, useRoute } from "../../ui/route";
 import { useNarrowScreen } from "../../ui/useNarrowScreen";
 import { TURN_ENDED, turnStarts } from "../history/timeline.logic";
@@ -94,6 +94,7 @@ export default function DiffPage() {
           </div>
         )}
       </header>
+      {points.new === "now" && <CompareAgain compare={reload} />}
       {problem && (
         <div className="diff-note">
           <Notice problem={problem} action={{ label: "Try again", run: reload }} />
@@ -131,7 +132,6 @@ function useComparison(points: DiffPoints, file: string | null) {
       ...(points.new === "now" ? {} : { keep: (comparison) => comparison }),
     },
   );
-  useChangedSince(points.new === "now", reload);
   const loadMore = async () => {
     if (value === null) return;
     // The two entries, as "now" may be another state by now.
@@ -144,20 +144,21 @@ function useComparison(points: DiffPoints, file: string | null) {
 
 /**
  * Compares with "now" again when another session is opened beside the page, if files have changed. While one session is
- * open, nothing changes under the eyes of its reader.
+ * open, nothing changes under the eyes of its reader. Draws nothing.
  */
-function useChangedSince(isNow: boolean, compare: () => void): void {
-  const session = useContext(PaneContext)?.session;
+function CompareAgain({ compare }: { compare: () => void }) {
+  const session = useContext(PaneSessionContext);
   const hasChanged = useRef(false);
   const change = () => {
     hasChanged.current = true;
   };
-  useTopic(isNow ? "files" : null, { event: change, resync: change });
+  useTopic("files", { event: change, resync: change });
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is asked for each session
   useEffect(() => {
     if (hasChanged.current) compare();
     hasChanged.current = false;
   }, [session, compare]);
+  return null;
 }
 
 /** The comparison, also with the file that the address names when that is on a later page of the files. */

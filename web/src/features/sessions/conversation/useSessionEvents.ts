@@ -60,6 +60,7 @@ export function useSessionEvents(id: string): LoadedEvents {
       return joined;
     },
     keep: newestPage,
+    urgent: true,
   });
   const log = value ?? EMPTY_LOG;
 
