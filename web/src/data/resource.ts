@@ -1,4 +1,5 @@
-import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { useContext, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { afterPaint } from "../client/afterPaint";
 import { arrivedReply, request } from "../client/http";
 import { RELOAD, Resource, type ResourceState } from "../client/resource";
 import { useTopic } from "./connection";
@@ -28,8 +29,8 @@ export interface ResourceOptions<T> {
    * there. Without it nothing is kept.
    */
   keep?: (value: T) => T;
-  /** Whether it is asked for before what other resources of the same drawing ask for. */
-  urgent?: boolean;
+  /** Asked for when the page is painted: what it is opened for does not wait for this. */
+  isSecondary?: boolean;
 }
 
 export interface ResourceHandle<T> extends ResourceState<T> {
@@ -78,14 +79,15 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
     });
   }, [path, delay, isKept, keptValues]);
 
-  const isUrgent = options.urgent ?? false;
-  useLayoutEffect(() => {
-    if (isUrgent) resource?.reload();
-  }, [resource, isUrgent]);
+  const isSecondary = options.isSecondary ?? false;
   useEffect(() => {
-    if (!isUrgent) resource?.reload();
-    return resource?.stop;
-  }, [resource, isUrgent]);
+    if (resource === null) return;
+    const cancel = isSecondary ? afterPaint(resource.reload) : resource.reload();
+    return () => {
+      cancel?.();
+      resource.stop();
+    };
+  }, [resource, isSecondary]);
 
   useTopic(
     resource === null ? null : (options.topic ?? null),

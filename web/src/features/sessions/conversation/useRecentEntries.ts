@@ -16,5 +16,6 @@ export function useRecentEntries(wanted: boolean): ResourceHandle<readonly Histo
     read: (reply) => (reply as HistoryPage).entries,
     delay: DELAY,
     keep: (entries) => entries,
+    isSecondary: true,
   });
 }

@@ -60,7 +60,6 @@ export function useSessionEvents(id: string): LoadedEvents {
       return joined;
     },
     keep: newestPage,
-    urgent: true,
   });
   const log = value ?? EMPTY_LOG;
 
