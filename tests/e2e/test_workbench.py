@@ -256,7 +256,9 @@ async def test_the_pane_stays_when_another_session_is_opened(freehold: RunningFr
         await open_in_list(page, "One that is opened")
         await expect(files.locator(".cm-content")).to_have_count(0)
         await open_in_list(page, "One that is left")
-        await expect(files.locator(".cm-content"), "each session has what was chosen beside it").to_contain_text("stays")
+        await expect(files.locator(".cm-content"), "each session has what was chosen beside it").to_contain_text(
+            "stays"
+        )
 
 
 async def test_the_last_changes_beside_another_session_are_those_of_now(
