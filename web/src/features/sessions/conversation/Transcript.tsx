@@ -1,5 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { HistoryEntry } from "../../../client/api";
 import { Icon } from "../../../ui/Icon";
 import { Notice } from "../../../ui/Notice";
@@ -84,6 +84,10 @@ export function Transcript({
     paddingEnd: waiting === null ? 44 : 132,
   });
   const rows = list.getVirtualItems();
+  // Where it begins is an estimate. Before the first paint the rows are measured, and their end is where it is.
+  useLayoutEffect(() => {
+    if (loaded) list.scrollToEnd();
+  }, [loaded, list]);
   const lastSeq = events.at(-1)?.seq ?? 0;
   const scroll = useScrollToEnd(pane, list, lastSeq, promptsSent);
 
