@@ -11,16 +11,20 @@ test("it is called when the frame was painted", async () => {
   const action = vi.fn();
   afterPaint(action);
   await frame();
+  await frame();
   expect(action).not.toHaveBeenCalled();
   await vi.waitFor(() => expect(action).toHaveBeenCalledOnce());
 });
 
-test("it can be prevented, before the frame and after it", async () => {
+test("it can be prevented, before each frame and after them", async () => {
   const action = vi.fn();
   afterPaint(action)();
-  const prevent = afterPaint(action);
+  const prevents = [afterPaint(action), afterPaint(action)];
   await frame();
-  prevent();
+  prevents[0]?.();
+  await frame();
+  prevents[1]?.();
+  await frame();
   await task();
   expect(action).not.toHaveBeenCalled();
 });

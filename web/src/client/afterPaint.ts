@@ -1,6 +1,6 @@
 /**
- * Calls this when what was just drawn has been painted, and returns what prevents it. A hidden page paints nothing, so
- * there it is called soon.
+ * Calls this when what was just drawn has been painted, and returns what prevents it. The second frame begins when the
+ * first one is painted. A hidden page paints nothing, so there it is called soon.
  */
 export function afterPaint(action: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -11,7 +11,9 @@ export function afterPaint(action: () => void): () => void {
     start();
     return () => clearTimeout(timer);
   }
-  const frame = requestAnimationFrame(start);
+  let frame = requestAnimationFrame(() => {
+    frame = requestAnimationFrame(start);
+  });
   return () => {
     cancelAnimationFrame(frame);
     clearTimeout(timer);
