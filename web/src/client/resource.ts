@@ -54,6 +54,11 @@ export class Resource<T> {
     return () => this.listeners.delete(listener);
   };
 
+  /** Whether it was ever fetched. */
+  get wasAsked(): boolean {
+    return this.requests > 0;
+  }
+
   /** Fetches the value again. Several calls in the same task make one request. */
   readonly reload = (): void => {
     if (this.startedNow) return;

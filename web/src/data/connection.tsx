@@ -6,7 +6,7 @@ import { KeptValues, KeptValuesContext } from "./keptValues";
 /** A phone that loses its network is told so within seconds. */
 const PING_INTERVAL = 2_000;
 
-const SocketContext = createContext<LiveSocket | null>(null);
+export const SocketContext = createContext<LiveSocket | null>(null);
 
 async function isSignedIn(): Promise<boolean> {
   try {

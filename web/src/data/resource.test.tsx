@@ -3,6 +3,8 @@ import { act } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { arrivedReply, RequestFailed, request } from "../client/http";
+import type { LiveSocket, TopicListener } from "../client/socket";
+import { SocketContext } from "./connection";
 import { KeptValues, KeptValuesContext } from "./keptValues";
 import { useResource } from "./resource";
 
@@ -90,6 +92,37 @@ test("a reply that was there before is drawn at first, and is not drawn twice", 
   await act(async () => root.render(<Words />));
   await act(async () => (replies.at(-1)!.answer as (reply: unknown) => void)({ words: ["one", "two"] }));
   expect(shown).toEqual([["one", "two"]]);
+});
+
+test("what a page is not opened for is asked for after the first paint, once", async () => {
+  let paint: () => void = () => undefined;
+  vi.spyOn(window, "requestAnimationFrame").mockImplementation((draw) => {
+    paint = () => draw(0);
+    return 1;
+  });
+  // The topic is subscribed to at once, as it is when another component listens to it already.
+  const subscribe = (_: string, listener: TopicListener) => {
+    listener.subscribed?.(1);
+    return () => undefined;
+  };
+  const socket = { subscribe } as unknown as LiveSocket;
+  function Secondary() {
+    useResource<string>("/later", { topic: "timeline", isSecondary: true });
+    useResource<string>("/now", { topic: "timeline" });
+    return null;
+  }
+  await act(async () =>
+    root.render(
+      <SocketContext.Provider value={socket}>
+        <Secondary />
+      </SocketContext.Provider>,
+    ),
+  );
+  expect(replies.map((one) => one.path)).toEqual(["/now"]);
+  paint();
+  paint();
+  await act(async () => vi.waitFor(() => expect(replies.map((one) => one.path)).toEqual(["/now", "/later"])));
+  vi.restoreAllMocks();
 });
 
 test("the values that were not used for longest are given up", () => {

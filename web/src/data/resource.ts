@@ -95,7 +95,10 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
       event: (data) => {
         if (latest.current.concerns?.(data) !== false) resource?.receive(data);
       },
-      subscribed: () => resource?.reload(),
+      // One that is asked for later is asked for once.
+      subscribed: () => {
+        if (!isSecondary || resource?.wasAsked) resource?.reload();
+      },
       resync: () => resource?.reload(),
     },
     { durable: options.durable ?? false },
