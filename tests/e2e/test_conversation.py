@@ -1,5 +1,6 @@
 """The transcript of a session in a real browser: every kind of event is drawn, and output of an agent stays text."""
 
+import asyncio
 import base64
 import re
 from collections.abc import AsyncIterator, Callable
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 from tests.support.browser import DESKTOP, PHONE, OwnerPage
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run_freehold
 
@@ -322,6 +323,40 @@ IS_AT_END = """() => {
   return log.scrollTop > 300 && log.scrollHeight - log.scrollTop - log.clientHeight < 80;
 }"""
 DRAWN = "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+
+
+GO = """(path) => {
+  history.pushState(null, '', path);
+  window.dispatchEvent(new Event('freehold:route'));
+}"""
+
+
+async def test_a_session_that_was_open_before_is_there_without_a_reply_and_then_has_what_came(
+    freehold: RunningFreehold, seeded: Seeded, page: Page
+) -> None:
+    log = await shown(page, freehold, seeded.short)
+    await expect(log).to_contain_text("answer 30")
+    await page.evaluate(GO, f"/sessions?id={seeded.rich}")
+    await expect(log).to_contain_text("The model is overloaded")
+    async with freehold.watch(seeded.short) as watch:
+        await freehold.prompt(seeded.short, "SAY while it was closed")
+        await watch.until("turn.ended")
+    go_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/events?limit=*", hold)
+    await page.evaluate(GO, f"/sessions?id={seeded.short}")
+    await expect(log).to_have_attribute("aria-busy", "false")
+    await expect(log).to_contain_text("answer 30")
+    await page.wait_for_function(IS_AT_END)
+    await expect(log).not_to_contain_text("while it was closed")
+    go_on.set()
+    await expect(log).to_contain_text("while it was closed")
+    await page.wait_for_function(IS_AT_END)
+    await page.unroute("**/events?limit=*")
 
 
 async def test_who_reads_above_is_not_moved_and_is_told_of_new_words(

@@ -228,3 +228,55 @@ async def test_two_sessions_are_used_side_by_side(freehold: RunningFreehold, bro
         await owner_page.go(f"/sessions?id={third}")
         await expect(page.get_by_role("region", name="Third", exact=True)).to_be_visible()
         await expect(panel(page, "Another session").get_by_role("region", name="Second", exact=True)).to_be_visible()
+
+
+async def open_in_list(page: Page, title: str) -> None:
+    """Goes to a session without loading the page again."""
+    sessions = page.get_by_role("complementary", name="Sessions")
+    await sessions.get_by_role("link", name=title).click()
+    await expect(page.get_by_role("region", name=title, exact=True)).to_be_visible()
+
+
+async def test_the_pane_stays_when_another_session_is_opened(freehold: RunningFreehold, browser: Browser) -> None:
+    first = await freehold.open("builtin", title="One that is left")
+    await freehold.open("builtin", title="One that is opened")
+    freehold.file("stays.txt").write_text("stays")
+    async with open_owner_page(browser, freehold, WIDE) as owner_page:
+        page = owner_page.page
+        await owner_page.open_session(first)
+        await tab(page, "Files").click()
+        files = panel(page, "Files")
+        await files.get_by_label("Find by name").fill("stays")
+        await open_in_list(page, "One that is opened")
+        await expect(files.get_by_label("Find by name")).to_have_value("stays")
+        await expect(files.locator(".cm-content")).to_have_count(0)
+        await open_in_list(page, "One that is left")
+        await files.get_by_role("treeitem", name="stays.txt").click()
+        await expect(files.locator(".cm-content")).to_contain_text("stays")
+        await open_in_list(page, "One that is opened")
+        await expect(files.locator(".cm-content")).to_have_count(0)
+        await open_in_list(page, "One that is left")
+        await expect(files.locator(".cm-content"), "each session has what was chosen beside it").to_contain_text(
+            "stays"
+        )
+
+
+async def test_the_last_changes_beside_another_session_are_those_of_now(
+    freehold: RunningFreehold, browser: Browser
+) -> None:
+    changing = await freehold.open("builtin", title="One that changes a file")
+    first = await freehold.open("builtin", title="First without changes")
+    await freehold.open("builtin", title="Second without changes")
+    async with open_owner_page(browser, freehold, WIDE) as owner_page:
+        page = owner_page.page
+        await owner_page.open_session(changing)
+        await write_file(owner_page, freehold, changing, "earlier.txt", "one")
+        async with page.expect_websocket() as opened:
+            await owner_page.open_session(first)
+        shown = panel(page, "Changes")
+        await expect(shown).to_contain_text("earlier.txt")
+        async with (await opened.value).expect_event("framereceived", lambda frame: "later.txt" in str(frame)):
+            freehold.file("later.txt").write_text("two")
+        await expect(shown, "nothing changes under the eyes of its reader").not_to_contain_text("later.txt")
+        await open_in_list(page, "Second without changes")
+        await expect(shown).to_contain_text("later.txt")

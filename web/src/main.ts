@@ -8,8 +8,8 @@ import "./ui/meter.css";
 import "./ui/split.css";
 import "./ui/toasts.css";
 import "./app/app.css";
-import { askEarly } from "./client/me";
+import { askEarly } from "./client/early";
 
-// Asked while the code of the page is still loaded. index.html has links to it, so nothing waits for this file.
+// While the code of the page is still loaded. index.html has links to it, so nothing waits for this file.
 askEarly();
 void import("./app/start");

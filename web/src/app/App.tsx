@@ -1,7 +1,7 @@
 import { startTransition, useCallback, useEffect, useState } from "react";
 import type { Me } from "../client/api";
-import { type Problem, problemOf, RequestFailed } from "../client/http";
-import { fetchMe } from "../client/me";
+import { ME } from "../client/early";
+import { type Problem, problemOf, RequestFailed, request } from "../client/http";
 import { ConnectionProvider } from "../data/connection";
 import { DevicePage } from "../features/device/DevicePage";
 import { SignInPage } from "../features/sign-in/SignInPage";
@@ -30,7 +30,7 @@ const OFFLINE: Problem = {
 export function App() {
   const [access, setAccess] = useState<Access>({ state: "unknown" });
   const check = useCallback(() => {
-    fetchMe()
+    request<Me>(ME)
       // Drawn in short steps, as the whole page is.
       .then((me) => startTransition(() => setAccess({ state: "signed-in", me })))
       .catch((error: unknown) => {

@@ -2,6 +2,7 @@ import { type ReactNode, useState } from "react";
 import { useConnection } from "../data/connection";
 import { Dialog } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
+import { Logo } from "../ui/Logo";
 import type { PageDeclaration, PageGroup } from "../ui/page";
 import { followLink } from "../ui/route";
 import { groupsToOffer, pageGroup, pagesToOffer, readOpenGroups, toggleGroup } from "./navigation.logic";
@@ -53,7 +54,7 @@ export function Navigation({ page: current, handle, on, badges, onOpenPalette }:
   return (
     <nav className="app-nav" aria-label="Pages">
       <div className="app-brand">
-        <img src="/icon.svg" alt="" width="26" height="26" />
+        <Logo size={26} />
         <span>Freehold</span>
       </div>
       {pages.filter((page) => page.group === "start").map((page) => link(page))}

@@ -7,7 +7,31 @@ export { type Problem, problemIn, RequestFailed } from "freehold-client/connecti
 
 const connection = new Connection("", authorization);
 
-export const { request } = connection;
+/** Replies that were asked for before the code that needs them was there, by their path. */
+const early = new Map<string, { reply: Promise<unknown>; arrived: unknown }>();
+
+/** Sends a request now. Its reply is that of the next `request` for this path, unless it has failed by then. */
+export function requestEarly(path: string): void {
+  const asked = { reply: connection.request(path), arrived: null as unknown };
+  early.set(path, asked);
+  asked.reply.then(
+    (reply) => {
+      asked.arrived = reply;
+    },
+    () => early.delete(path),
+  );
+}
+
+/** The reply that the next `request` for this path will have, when it is there already; else null. */
+export const arrivedReply = (path: string): unknown => early.get(path)?.arrived ?? null;
+
+export function request<T>(path: string, init?: Parameters<typeof connection.request>[1]): Promise<T> {
+  const asked = init === undefined ? early.get(path) : undefined;
+  if (asked === undefined) return connection.request<T>(path, init);
+  early.delete(path);
+  return asked.reply as Promise<T>;
+}
+
 export const requestLines = <T>(path: string, body: unknown) => connection.lines<T>(path, body);
 
 /** What to show for anything that was thrown. */

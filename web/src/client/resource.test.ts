@@ -169,3 +169,30 @@ test("after a stop nothing arrives any more", async () => {
   await settle();
   expect(list.state().value).toBeNull();
 });
+
+test("what is known from before is the value until the reply is there", async () => {
+  const list = resource({ first: [1], apply: add });
+  expect(list.state().value).toEqual([1]);
+  list.reload();
+  list.receive(3);
+  expect(list.state().value).toEqual([1, 3]);
+  replies[0]!.answer([1, 2]);
+  await settle();
+  expect(list.state().value).toEqual([1, 2, 3]);
+});
+
+test("a reply that says what is known tells nobody", async () => {
+  const list = resource({ first: [1, 2] });
+  const { value } = list.state();
+  let told = 0;
+  list.subscribe(() => told++);
+  list.reload();
+  replies[0]!.answer([1, 2]);
+  await settle();
+  expect(list.state().value).toBe(value);
+  expect(told).toBe(0);
+  list.reload();
+  replies[1]!.answer([1, 3]);
+  await settle();
+  expect(told).toBe(1);
+});

@@ -1,6 +1,7 @@
 /** A value of the gateway that is fetched once and then kept up to date by events. Knows no React. */
 
 import { type Problem, problemOf } from "./http";
+import { isSameValue } from "./sameValue";
 
 /** The answer of `apply` when an event does not carry enough to update the value: fetch it again. */
 export const RELOAD = Symbol("reload");
@@ -10,6 +11,8 @@ const MAX_DELAYS = 4;
 
 export interface ResourceOptions<T> {
   fetch: () => Promise<T>;
+  /** The value until the first reply, when one is known from before. */
+  first?: T | null;
   /** Combines what was fetched with what is held. Without it the fetched value replaces the held one. */
   merge?: (held: T | null, fetched: T) => T;
   /**
@@ -22,13 +25,13 @@ export interface ResourceOptions<T> {
 }
 
 export interface ResourceState<T> {
-  /** Null until the first reply. A failed reload keeps the last value. */
+  /** Null until the first reply, unless one is known from before. A failed reload keeps the last value. */
   value: T | null;
   problem: Problem | null;
 }
 
 export class Resource<T> {
-  private current: ResourceState<T> = { value: null, problem: null };
+  private current: ResourceState<T>;
   private readonly listeners = new Set<() => void>();
   private requests = 0;
   /** Replies of the request with this number and of older ones are ignored. */
@@ -40,7 +43,9 @@ export class Resource<T> {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private firstEventAt: number | null = null;
 
-  constructor(private readonly options: ResourceOptions<T>) {}
+  constructor(private readonly options: ResourceOptions<T>) {
+    this.current = { value: options.first ?? null, problem: null };
+  }
 
   readonly state = (): ResourceState<T> => this.current;
 
@@ -48,6 +53,11 @@ export class Resource<T> {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   };
+
+  /** Whether it was ever fetched. */
+  get wasAsked(): boolean {
+    return this.requests > 0;
+  }
 
   /** Fetches the value again. Several calls in the same task make one request. */
   readonly reload = (): void => {
@@ -132,7 +142,8 @@ export class Resource<T> {
       if (next === RELOAD) this.stale = true;
       else value = next;
     }
-    this.become({ value, problem: null });
+    // Nothing is drawn again for a reply that says what is known.
+    this.become({ value: isSameValue(this.current.value, value) ? this.current.value : value, problem: null });
     if (isLast && this.stale) this.reloadSoon();
   }
 

@@ -1,11 +1,12 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef, useState } from "react";
 import { RequestFailed, request } from "../client/http";
 import { browserSocket, type ConnectionState, LiveSocket, type TopicListener } from "../client/socket";
+import { KeptValues, KeptValuesContext } from "./keptValues";
 
 /** A phone that loses its network is told so within seconds. */
 const PING_INTERVAL = 2_000;
 
-const SocketContext = createContext<LiveSocket | null>(null);
+export const SocketContext = createContext<LiveSocket | null>(null);
 
 async function isSignedIn(): Promise<boolean> {
   try {
@@ -17,9 +18,10 @@ async function isSignedIn(): Promise<boolean> {
   }
 }
 
-/** Holds the one socket for everything below it. */
+/** Holds the one socket for everything below it, and what is kept of the pages that were left. */
 export function ConnectionProvider({ onSignedOut, children }: { onSignedOut: () => void; children: ReactNode }) {
   const [socket] = useState(() => new LiveSocket({ open: browserSocket, isSignedIn, pingInterval: PING_INTERVAL }));
+  const [keptValues] = useState(() => new KeptValues());
   useEffect(() => {
     const stopWatching = socket.watch((state) => {
       if (state === "signed-out") onSignedOut();
@@ -35,7 +37,11 @@ export function ConnectionProvider({ onSignedOut, children }: { onSignedOut: () 
       socket.close();
     };
   }, [socket, onSignedOut]);
-  return <SocketContext.Provider value={socket}>{children}</SocketContext.Provider>;
+  return (
+    <SocketContext.Provider value={socket}>
+      <KeptValuesContext value={keptValues}>{children}</KeptValuesContext>
+    </SocketContext.Provider>
+  );
 }
 
 export function useConnection(): ConnectionState {

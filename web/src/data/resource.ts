@@ -1,7 +1,9 @@
-import { useEffect, useMemo, useRef, useSyncExternalStore } from "react";
-import { request } from "../client/http";
+import { useContext, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { afterPaint } from "../client/afterPaint";
+import { arrivedReply, request } from "../client/http";
 import { RELOAD, Resource, type ResourceState } from "../client/resource";
 import { useTopic } from "./connection";
+import { KeptValuesContext } from "./keptValues";
 
 export { RELOAD };
 
@@ -22,6 +24,13 @@ export interface ResourceOptions<T> {
   delay?: number;
   /** Reload after this many milliseconds again and again. */
   pollInterval?: number;
+  /**
+   * What is kept of the value when the path is left. When it is opened again, that is the value until the reply is
+   * there. Without it nothing is kept.
+   */
+  keep?: (value: T) => T;
+  /** Asked for when the page is painted: what it is opened for does not wait for this. */
+  isSecondary?: boolean;
 }
 
 export interface ResourceHandle<T> extends ResourceState<T> {
@@ -51,24 +60,34 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
     latest.current = options;
   });
   const delay = options.delay ?? 0;
+  const isKept = options.keep !== undefined;
+  const keptValues = useContext(KeptValuesContext);
   const resource = useMemo(() => {
     if (path === null) return null;
+    const read = (reply: unknown) => (latest.current.read === undefined ? (reply as T) : latest.current.read(reply));
+    // Drawn with the component. A change of what is drawn would block the page while it is drawn.
+    const firstValue = () => {
+      const reply = arrivedReply(path);
+      return reply === null ? null : read(reply);
+    };
     return new Resource<T>({
-      fetch: async () => {
-        const reply = await request<unknown>(path);
-        return latest.current.read === undefined ? (reply as T) : latest.current.read(reply);
-      },
+      first: ((isKept ? keptValues?.get(path) : null) as T | null | undefined) ?? firstValue(),
+      fetch: async () => read(await request<unknown>(path)),
       merge: (held, fetched) => latest.current.merge?.(held, fetched) ?? fetched,
       apply: (value, event) => (latest.current.apply === undefined ? RELOAD : latest.current.apply(value, event)),
       delay,
     });
-  }, [path, delay]);
+  }, [path, delay, isKept, keptValues]);
 
+  const isSecondary = options.isSecondary ?? false;
   useEffect(() => {
     if (resource === null) return;
-    resource.reload();
-    return resource.stop;
-  }, [resource]);
+    const cancel = isSecondary ? afterPaint(resource.reload) : resource.reload();
+    return () => {
+      cancel?.();
+      resource.stop();
+    };
+  }, [resource, isSecondary]);
 
   useTopic(
     resource === null ? null : (options.topic ?? null),
@@ -76,7 +95,10 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
       event: (data) => {
         if (latest.current.concerns?.(data) !== false) resource?.receive(data);
       },
-      subscribed: () => resource?.reload(),
+      // One that is asked for later is asked for once.
+      subscribed: () => {
+        if (!isSecondary || resource?.wasAsked) resource?.reload();
+      },
       resync: () => resource?.reload(),
     },
     { durable: options.durable ?? false },
@@ -90,6 +112,12 @@ export function useResource<T>(path: string | null, options: ResourceOptions<T> 
   }, [resource, pollInterval]);
 
   const state = useSyncExternalStore<ResourceState<T>>(resource?.subscribe ?? noListener, resource?.state ?? noState);
+  useEffect(() => {
+    if (path === null || keptValues === null || !isKept) return;
+    // What is refused may be gone for good, as a session that was deleted.
+    if (state.problem !== null) keptValues.delete(path);
+    else if (state.value !== null) keptValues.set(path, latest.current.keep?.(state.value));
+  }, [path, keptValues, isKept, state]);
   return useMemo(
     () => ({
       ...state,

@@ -1,4 +1,5 @@
 import { type ComponentType, type FunctionComponent, startTransition, useEffect, useState } from "react";
+import { afterPaint } from "../client/afterPaint";
 import { Notice } from "./Notice";
 
 type Load<P> = () => Promise<{ default: ComponentType<P> }>;
@@ -59,6 +60,7 @@ function LazyContent<P extends object>({ loader, props, waiting: Waiting }: Lazy
   const [state, setState] = useState<"loading" | "loaded" | "failed">(() =>
     loader.component() === null ? "loading" : "loaded",
   );
+  const hasStandIn = typeof Waiting !== "string";
   useEffect(() => {
     if (loader.component() !== null) {
       // It may have arrived between the drawing and this effect, and then nothing else would draw it.
@@ -66,17 +68,21 @@ function LazyContent<P extends object>({ loader, props, waiting: Waiting }: Lazy
       return;
     }
     let mounted = true;
-    loader.load().then(
-      () => mounted && startTransition(() => setState("loaded")),
-      () => mounted && setState("failed"),
-    );
+    const load = () =>
+      void loader.load().then(
+        () => mounted && startTransition(() => setState("loaded")),
+        () => mounted && setState("failed"),
+      );
+    // What stands in for it is not delayed by the code that replaces it.
+    const cancel = hasStandIn ? afterPaint(load) : load();
     return () => {
+      cancel?.();
       mounted = false;
     };
-  }, [loader]);
+  }, [loader, hasStandIn]);
   const Component = loader.component();
   if (Component !== null) return <Component {...props} />;
-  if (typeof Waiting !== "string") return <Waiting {...props} />;
+  if (hasStandIn) return <Waiting {...props} />;
   if (state === "failed") {
     return <Notice problem={NOT_LOADED} action={{ label: "Reload the page", run: () => location.reload() }} />;
   }

@@ -3,14 +3,15 @@ import { createContext, useCallback, useContext } from "react";
 /** A part of the screen that shows a page beside another one. It has an address of its own. */
 export interface Pane {
   address: string;
-  /** The session that the pane is beside. */
-  session: string;
   /** Shows another page in the pane, or on the whole screen when the pane does not have that page. */
   go: (to: string) => void;
 }
 
 /** Null on the whole screen. */
 export const PaneContext = createContext<Pane | null>(null);
+
+/** The session that a pane is beside; null on the whole screen. Apart, so that another session draws no page again. */
+export const PaneSessionContext = createContext<string | null>(null);
 
 export const useIsInPane = (): boolean => useContext(PaneContext) !== null;
 

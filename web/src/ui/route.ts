@@ -16,8 +16,8 @@ const currentAddress = () => location.pathname + location.search;
 
 /** The path and the query of the page that is shown: on the whole screen, or in the pane around the component. */
 export function useRoute(): { path: string; query: URLSearchParams } {
-  const shown = useSyncExternalStore(listen, currentAddress);
-  const address = useContext(PaneContext)?.address ?? shown;
+  const pane = useContext(PaneContext);
+  const address = useSyncExternalStore(listen, () => pane?.address ?? currentAddress());
   const [path = "/", search = ""] = address.split("?");
   return { path, query: new URLSearchParams(search) };
 }

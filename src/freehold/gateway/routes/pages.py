@@ -11,8 +11,8 @@ from starlette.routing import Route
 from freehold.gateway.routing import requires
 
 STATIC = Path(__file__).parent.parent / "static"
-# The build writes a compressed copy beside each large file.
-GZIP_SUFFIX = ".gz"
+# The build writes compressed copies beside each large file. Browsers take Brotli over TLS and from this machine.
+SUFFIXES = {"br": ".br", "gzip": ".gz"}
 NOT_BUILT = "The control center is not built.\n\nRun `make web` in the checkout, or install a released wheel, and reload this page.\n"
 PAGES = (
     "/",
@@ -82,7 +82,7 @@ def add_pages(app: FastAPI, static: Path = STATIC) -> None:
         for file in sorted(static.rglob("*")):
             if file.is_relative_to(static / "desktop"):
                 continue  # the viewer of the desktop is served on an origin of its own
-            if file.is_file() and file != static / "index.html" and file.suffix != GZIP_SUFFIX:
+            if file.is_file() and file != static / "index.html" and file.suffix not in SUFFIXES.values():
                 _add_file(app, f"/{file.relative_to(static)}", file)
 
 
@@ -91,23 +91,25 @@ def _add_file(app: FastAPI, path: str, file: Path) -> None:
     # The names of built assets contain a hash of their content.
     age = "public, max-age=31536000, immutable" if path.startswith("/assets/") else "no-cache"
 
-    compressed = file.with_name(file.name + GZIP_SUFFIX)
-    has_compressed = compressed.is_file()
+    copies = {name: file.with_name(file.name + suffix) for name, suffix in SUFFIXES.items()}
+    compressed = {name: copy for name, copy in copies.items() if copy.is_file()}
 
     @requires("anyone")
     async def asset(request: Request) -> Response:
         headers = {"cache-control": age, "vary": "accept-encoding"}
-        if has_compressed and accepts_gzip(request.headers.get("accept-encoding", "")):
-            return FileResponse(compressed, media_type=kind, headers={**headers, "content-encoding": "gzip"})
+        accepted = request.headers.get("accept-encoding", "")
+        for name, copy in compressed.items():
+            if accepts(accepted, name):
+                return FileResponse(copy, media_type=kind, headers={**headers, "content-encoding": name})
         return FileResponse(file, media_type=kind, headers=headers)
 
     app.router.routes.append(Route(path, asset, include_in_schema=False))
 
 
-def accepts_gzip(accepted: str) -> bool:
-    """Whether an Accept-Encoding header accepts gzip."""
+def accepts(accepted: str, encoding: str) -> bool:
+    """Whether an Accept-Encoding header accepts an encoding."""
     for offer in accepted.lower().split(","):
         name, _, weight = offer.partition(";")
-        if name.strip() == "gzip":
+        if name.strip() == encoding:
             return weight.replace(" ", "").rstrip("0").rstrip(".") not in ("q=", "q=0")
     return False

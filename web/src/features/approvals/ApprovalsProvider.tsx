@@ -25,6 +25,7 @@ export function ApprovalsProvider({ children }: { children: ReactNode }) {
   const { value, problem, reload, receive } = useResource<readonly ApprovalInfo[]>("/v1/approvals", {
     topic: "approvals",
     apply: withApproval,
+    isSecondary: true,
   });
   const toasts = useToasts();
   const answer = useCallback<Approvals["answer"]>(

@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from "react";
 import { type Problem, problemOf, request } from "../../client/http";
+import { Logo } from "../../ui/Logo";
 import { Notice } from "../../ui/Notice";
 import { parseCode, scopeText, type WaitingDevice } from "./device.logic";
 
@@ -43,7 +44,7 @@ export function DevicePage() {
 
   return (
     <main className="centered-page">
-      <img src="/icon.svg" alt="" width="56" height="56" />
+      <Logo size={56} />
       {state.step === "code" && (
         <form className="centered-form" onSubmit={(event) => void find(event)}>
           <h1>A program asks for access</h1>

@@ -1,15 +1,24 @@
-import { useMemo, useState } from "react";
+import { useContext, useEffect, useMemo, useRef, useState } from "react";
 import type { HistoryComparison, HistoryPage, TimelineEvents } from "../../client/api";
 import { request } from "../../client/http";
+import { useTopic } from "../../data/connection";
 import { hasKind, useResource } from "../../data/resource";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
-import { useIsInPane } from "../../ui/pane";
+import { PaneSessionContext, useIsInPane } from "../../ui/pane";
 import { useGo, useRoute } from "../../ui/route";
 import { useNarrowScreen } from "../../ui/useNarrowScreen";
 import { TURN_ENDED, turnStarts } from "../history/timeline.logic";
 import { ComparisonView } from "./ComparisonView";
-import { type DiffPoints, diffPath, isUnlisted, pointChoices, readPoints, withMoreFiles } from "./diff.logic";
+import {
+  type DiffPoints,
+  diffPath,
+  isSameComparison,
+  isUnlisted,
+  pointChoices,
+  readPoints,
+  withMoreFiles,
+} from "./diff.logic";
 import "./diff.css";
 
 const VIEW_KEY = "freehold.diff";
@@ -85,6 +94,7 @@ export default function DiffPage() {
           </div>
         )}
       </header>
+      {points.new === "now" && <CompareAgain compare={reload} />}
       {problem && (
         <div className="diff-note">
           <Notice problem={problem} action={{ label: "Try again", run: reload }} />
@@ -116,6 +126,11 @@ function useComparison(points: DiffPoints, file: string | null) {
   const old = points.old === "before" ? (start ?? "before") : points.old;
   const { value, problem, reload, update } = useResource<HistoryComparison>(
     isKnown ? `/v1/history/compare?old=${old}&new=${points.new}&limit=${MAX_FILES}` : null,
+    {
+      merge: (held, fetched) => (held !== null && isSameComparison(held, fetched) ? held : fetched),
+      // Two states that are named by their numbers never change.
+      ...(points.new === "now" ? {} : { keep: (comparison) => comparison }),
+    },
   );
   const loadMore = async () => {
     if (value === null) return;
@@ -125,6 +140,25 @@ function useComparison(points: DiffPoints, file: string | null) {
     update((held) => withMoreFiles(held, page));
   };
   return { value: useUnlistedFile(value, file), problem, reload, loadMore };
+}
+
+/**
+ * Compares with "now" again when another session is opened beside the page, if files have changed. While one session is
+ * open, nothing changes under the eyes of its reader. Draws nothing.
+ */
+function CompareAgain({ compare }: { compare: () => void }) {
+  const session = useContext(PaneSessionContext);
+  const hasChanged = useRef(false);
+  const change = () => {
+    hasChanged.current = true;
+  };
+  useTopic("files", { event: change, resync: change });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is asked for each session
+  useEffect(() => {
+    if (hasChanged.current) compare();
+    hasChanged.current = false;
+  }, [session, compare]);
+  return null;
 }
 
 /** The comparison, also with the file that the address names when that is on a later page of the files. */

@@ -213,10 +213,13 @@ export function nextUnapproved<File extends Pick<ComparedFile, "path">>(
   return order.find((file) => !approved.includes(file.path)) ?? null;
 }
 
+/** Whether both are of the same two states. A state never changes, but "now" may be another one later. */
+export const isSameComparison = (one: HistoryComparison, other: HistoryComparison): boolean =>
+  (one.old?.id ?? 0) === (other.old?.id ?? 0) && one.new.id === other.new.id;
+
 /** A comparison with another page of its files. A page that came twice adds nothing. */
 export function withMoreFiles(held: HistoryComparison, page: HistoryComparison): HistoryComparison {
-  const isSame = (held.old?.id ?? 0) === (page.old?.id ?? 0) && held.new.id === page.new.id;
-  if (!isSame) return held;
+  if (!isSameComparison(held, page)) return held;
   const known = new Set(held.files.map((file) => file.path));
   return { ...held, files: [...held.files, ...page.files.filter((file) => !known.has(file.path))] };
 }

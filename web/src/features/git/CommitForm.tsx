@@ -2,7 +2,7 @@ import { type FormEvent, useContext, useState } from "react";
 import { type Problem, problemOf } from "../../client/http";
 import { countOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
-import { PaneContext } from "../../ui/pane";
+import { PaneSessionContext } from "../../ui/pane";
 import { visibleText } from "../../ui/visibleText";
 import { askForMessage, proposeMessage } from "./commitMessage";
 import type { RunGit } from "./GitPage";
@@ -24,7 +24,7 @@ export function CommitForm({ folder, count, model, busy, run }: CommitFormProps)
   const [message, setMessage] = useState("");
   const [isAsking, setAsking] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const session = useContext(PaneContext)?.session ?? null;
+  const session = useContext(PaneSessionContext);
 
   async function submit(event: FormEvent) {
     event.preventDefault();

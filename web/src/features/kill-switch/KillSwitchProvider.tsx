@@ -24,6 +24,7 @@ export function KillSwitchProvider({ children }: { children: ReactNode }) {
     topic: "timeline",
     durable: true,
     concerns: (event) => hasKind(event, "models.stopped", "models.resumed", "agents.ended"),
+    isSecondary: true,
   });
   const toasts = useToasts();
   const send = useCallback(

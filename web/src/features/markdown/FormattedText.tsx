@@ -1,5 +1,5 @@
 import { isValidElement, type ReactElement, type ReactNode } from "react";
-import ReactMarkdown, { type Components } from "react-markdown";
+import formatMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { filePath, followLink } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
@@ -75,11 +75,23 @@ const LIVE = components(true);
 // `linkTarget` decides where links and images may lead.
 const asIs = (url: string) => url;
 
+const format = (text: string, components: Components): ReactElement =>
+  formatMarkdown({ children: text, remarkPlugins: PLUGINS, components, urlTransform: asIs });
+
+const MAX_REMEMBERED = 500;
+const MAX_REMEMBERED_LENGTH = 4_000;
+/** Blocks that were formatted, the oldest first. A session that is opened again is not parsed again. */
+const remembered = new Map<string, ReactElement>();
+
 /** A block of Markdown as elements. It is its own chunk, because the parser is large. */
-export default function FormattedText({ text, live }: { text: string; live: boolean }) {
-  return (
-    <ReactMarkdown remarkPlugins={PLUGINS} components={live ? LIVE : SETTLED} urlTransform={asIs}>
-      {text}
-    </ReactMarkdown>
-  );
+export default function FormattedText({ text, live }: { text: string; live: boolean }): ReactElement {
+  if (live) return format(text, LIVE);
+  const known = remembered.get(text);
+  if (known !== undefined) return known;
+  const formatted = format(text, SETTLED);
+  if (text.length > MAX_REMEMBERED_LENGTH) return formatted;
+  remembered.set(text, formatted);
+  const [oldest] = remembered.keys();
+  if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+  return formatted;
 }

@@ -30,7 +30,7 @@ beforeAll(async () => {
   createRoot(place).render(<Markdown text="**one** [two](https://example.com)" />);
   await vi.waitFor(() => {
     if (place.querySelector("p")) drafts.first ??= place.cloneNode(true) as HTMLDivElement;
-    expect(place.querySelector("strong")).not.toBeNull();
+    expect(place.querySelector("a")).not.toBeNull();
   }, 30_000);
 });
 
@@ -47,9 +47,19 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("the words are shown without marks and links until the parser is loaded", () => {
+test("the words are shown without marks and addresses until the parser is loaded", () => {
   expect(drafts.first?.querySelector("p")?.textContent).toBe("one two");
-  expect(drafts.first?.querySelector("strong, a")).toBeNull();
+  expect(drafts.first?.querySelector("a")).toBeNull();
+});
+
+test("a block that was drawn before is not parsed again", async () => {
+  await draw("Drawn *once*.\n\nAnd this.");
+  const first = place.innerHTML;
+  expect(parsed.texts).toEqual(["Drawn *once*.\n", "And this."]);
+  place.replaceChildren();
+  await draw("Drawn *once*.\n\nAnd that.");
+  expect(parsed.texts).toEqual(["Drawn *once*.\n", "And this.", "And that."]);
+  expect(place.innerHTML).toBe(first.replace("this", "that"));
 });
 
 test.each(Object.keys(HOSTILE))("%s: what is parsed is limited, and so is what is drawn", async (name) => {

@@ -27,6 +27,7 @@ export function EgressProvider({ children }: { children: ReactNode }) {
   const { value, problem, reload, set } = useResource<EgressState>("/v1/egress", {
     topic: "egress",
     apply: (_, event) => event as EgressState,
+    isSecondary: true,
   });
   const toasts = useToasts();
 

@@ -24,9 +24,10 @@ export function Notifications({ permissionRequests, networkRequests, page }: Not
 
   const hasRequests = waiting > 0;
   useEffect(() => {
-    document
-      .querySelector<HTMLLinkElement>("link[rel=icon]")
-      ?.setAttribute("href", hasRequests ? "/icon-waiting.svg" : "/icon.svg");
+    const icon = document.querySelector("link[rel=icon]");
+    const address = hasRequests ? "/icon-waiting.svg" : "/icon.svg";
+    // The browser asks for it again, also when it is set to what it was.
+    if (icon?.getAttribute("href") !== address) icon?.setAttribute("href", address);
   }, [hasRequests]);
 
   const previousSessions = useRef<readonly SessionInfo[] | null>(null);

@@ -1,9 +1,8 @@
 import { createContext, type ReactNode, useContext } from "react";
 import type { SessionInfo, SessionPage } from "../../client/api";
+import { SESSIONS } from "../../client/early";
 import { type ResourceHandle, useResource } from "../../data/resource";
 import { withSession } from "./sessionList.logic";
-
-export const SESSION_PAGE = 200;
 
 const SessionListContext = createContext<ResourceHandle<readonly SessionInfo[]> | null>(null);
 
@@ -21,7 +20,7 @@ export function useListedSession(id: string | null): SessionInfo | null {
 }
 
 export function SessionListProvider({ children }: { children: ReactNode }) {
-  const sessionList = useResource<readonly SessionInfo[]>(`/v1/sessions?limit=${SESSION_PAGE}`, {
+  const sessionList = useResource<readonly SessionInfo[]>(SESSIONS, {
     topic: "sessions",
     read: (reply) => (reply as SessionPage).sessions,
     apply: withSession,

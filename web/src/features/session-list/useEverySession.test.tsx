@@ -8,7 +8,7 @@ import { useEverySession } from "./useEverySession";
 
 const every = Array.from({ length: 1_000 }, (_, at) => ({ id: `${at}` }) as SessionInfo);
 const newest = { value: every.slice(0, 200) };
-vi.mock("./SessionListProvider", () => ({ SESSION_PAGE: 200, useSessionList: () => newest }));
+vi.mock("./SessionListProvider", () => ({ useSessionList: () => newest }));
 vi.mock("../../client/http", () => ({ request: vi.fn() }));
 
 test("of 1,000 sessions each is there once, also those after the first page", async () => {

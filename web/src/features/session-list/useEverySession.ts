@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useState } from "react";
 import type { SessionInfo, SessionPage } from "../../client/api";
+import { SESSION_PAGE } from "../../client/early";
 import { request } from "../../client/http";
-import { SESSION_PAGE, useSessionList } from "./SessionListProvider";
+import { useSessionList } from "./SessionListProvider";
 import { withOlder } from "./sessionList.logic";
 
 /** Older sessions than these are found by a search only. */

@@ -37,7 +37,7 @@ function Sessions() {
         <Sidebar chosen={chosen} />
       </ErrorBoundary>
       <h1 className="visually-hidden split-title">Sessions</h1>
-      {chosen === null ? <NoSession /> : <OpenSession key={chosen} id={chosen} />}
+      {chosen === null ? <NoSession /> : <OpenSession id={chosen} />}
     </div>
   );
 }

@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import type { SignedIn } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
 import { storeKey } from "../../client/signInKey";
+import { Logo } from "../../ui/Logo";
 import { Notice } from "../../ui/Notice";
 import {
   buttonLabel,
@@ -97,7 +98,7 @@ export function SignInPage({ onSignedIn }: { onSignedIn: (page?: string) => void
 
   return (
     <main className="centered-page">
-      <img src="/icon.svg" alt="" width="56" height="56" />
+      <Logo size={56} />
       <h1>Freehold</h1>
       {state.step === "loading" && <p role="status">Loading…</p>}
       {state.step === "redeeming" && <p role="status">Signing this browser in…</p>}

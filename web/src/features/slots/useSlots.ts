@@ -8,5 +8,6 @@ export function useSlots() {
     durable: true,
     concerns: (event) => hasKind(event, "slot."),
     delay: 100,
+    isSecondary: true,
   });
 }

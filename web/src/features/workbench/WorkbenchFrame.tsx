@@ -3,7 +3,7 @@ import { ErrorBoundary } from "../../ui/ErrorBoundary";
 import { Icon } from "../../ui/Icon";
 import { isDialogOpen } from "../../ui/keyboard";
 import { lazyComponent } from "../../ui/lazyComponent";
-import { PANE_CONTENT, PaneContext } from "../../ui/pane";
+import { PANE_CONTENT, PaneContext, PaneSessionContext } from "../../ui/pane";
 import { go, sessionPath } from "../../ui/route";
 import { PaneEdge } from "./PaneEdge";
 import { useSheet } from "./useSheet";
@@ -39,8 +39,8 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
   const frame = useRef<HTMLDivElement>(null);
   const isWide = useWideScreen();
   const { layout, change } = useWorkbenchLayout();
-  const [isSheet, setSheet] = useSheet();
-  const [chosen, setChosen] = useState<Partial<Record<WorkbenchTab, string>>>({});
+  const [isSheet, setSheet] = useSheet(session);
+  const [chosen, setChosen] = useChosenAddresses(session);
   const isOpen = isWide ? layout.isOpen : isSheet;
   const { tab } = layout;
 
@@ -60,12 +60,12 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
       }
       if (shown === "session") change({ tab: shown, beside: sessionAt(to) });
       else {
-        setChosen((held) => ({ ...held, [shown]: to }));
+        setChosen(shown, to);
         change({ tab: shown });
       }
       setOpen(true);
     },
-    [change, setOpen],
+    [change, setChosen, setOpen],
   );
   const toggle = useCallback(() => setOpen(!isOpen), [setOpen, isOpen]);
   useToggleKey(frame, isOpen, toggle);
@@ -77,10 +77,14 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
     ...(folder === "" ? {} : { git: `/git?folder=${encodeURIComponent(folder)}` }),
   };
   const address = chosen[tab] ?? ownAddresses[tab] ?? TABS.find((one) => one.tab === tab)?.path ?? "";
-  const pane = useMemo(() => ({ address, session, go: showInPane }), [address, session, showInPane]);
+  const pane = useMemo(() => ({ address, go: showInPane }), [address, showInPane]);
   const inPane = useMemo(() => ({ show: showInPane, isOpen: true, toggle: null }), [showInPane]);
   const label = TABS.find((one) => one.tab === tab)?.label ?? "";
-  const Page = tab === "plan" || tab === "session" ? null : PAGES[tab];
+  // The same element, so that a page is not drawn again with the conversation.
+  const page = useMemo(() => {
+    const Page = tab === "plan" || tab === "session" ? null : PAGES[tab];
+    return Page && <Page />;
+  }, [tab]);
   const share = fitShare(layout.share, frame.current?.clientWidth ?? innerWidth);
   return (
     <div ref={frame} className="workbench" data-pane={isOpen ? (isWide ? "beside" : "sheet") : undefined}>
@@ -116,11 +120,11 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
           />
           {isOpen && (
             <div className={PANE_CONTENT} role="tabpanel" aria-label={label} id="workbench-panel">
-              <ErrorBoundary key={tab} name={label}>
+              <ErrorBoundary key={tab} name={label} content={pane}>
                 <PaneContext value={pane}>
-                  <WorkbenchContext value={inPane}>
-                    {Page === null ? tab === "plan" ? plan : other : <Page />}
-                  </WorkbenchContext>
+                  <PaneSessionContext value={session}>
+                    <WorkbenchContext value={inPane}>{page ?? (tab === "plan" ? plan : other)}</WorkbenchContext>
+                  </PaneSessionContext>
                 </PaneContext>
               </ErrorBoundary>
             </div>
@@ -129,6 +133,23 @@ export function WorkbenchFrame({ session, folder, changes, plan, other, children
       )}
     </div>
   );
+}
+
+type Addresses = Partial<Record<WorkbenchTab, string>>;
+const NONE: Addresses = {};
+
+/** The addresses that the owner has chosen beside a session, by tab. Those of other sessions are remembered. */
+function useChosenAddresses(session: string): [Addresses, (tab: WorkbenchTab, address: string) => void] {
+  const [all, setAll] = useState<Readonly<Record<string, Addresses>>>({});
+  const shown = useRef(session);
+  useEffect(() => {
+    shown.current = session;
+  });
+  const choose = useCallback((tab: WorkbenchTab, address: string) => {
+    const of = shown.current;
+    setAll((held) => ({ ...held, [of]: { ...held[of], [tab]: address } }));
+  }, []);
+  return [all[session] ?? NONE, choose];
 }
 
 interface TabListProps {

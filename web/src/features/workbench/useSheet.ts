@@ -1,10 +1,16 @@
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useState } from "react";
 
 const isSheetEntry = (state: unknown): boolean => typeof state === "object" && state !== null && "sheet" in state;
 
-/** Whether the pane covers the conversation. The Back button of the browser closes it, as it leaves a page. */
-export function useSheet(): [boolean, (open: boolean) => void] {
+/**
+ * Whether the pane covers the conversation. The Back button of the browser closes it, as it leaves a page. Another
+ * session is shown without it.
+ */
+export function useSheet(session: string): [boolean, (open: boolean) => void] {
   const [isOpen, setOpen] = useState(false);
+  // Before anything of the other session is painted.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is left with the session
+  useLayoutEffect(() => () => setOpen(false), [session]);
   useEffect(() => {
     const handle = (event: PopStateEvent) => setOpen(isSheetEntry(event.state));
     window.addEventListener("popstate", handle);

@@ -11,6 +11,7 @@ export function BudgetNotice() {
     topic: "timeline",
     durable: true,
     concerns: (event) => hasKind(event, "models.budget_"),
+    isSecondary: true,
   });
   const toasts = useToasts();
   async function lift(row: BudgetState) {

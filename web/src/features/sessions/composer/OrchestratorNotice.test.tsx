@@ -26,6 +26,8 @@ afterEach(async () => {
 async function show(...slots: Pick<Slot, "name" | "state">[]) {
   vi.mocked(request).mockResolvedValue(slots);
   await act(async () => root.render(<OrchestratorNotice />));
+  // It is asked for when the page is painted.
+  await act(async () => vi.waitFor(() => expect(request).toHaveBeenCalled()));
   return place.querySelector("[role=status]");
 }
 

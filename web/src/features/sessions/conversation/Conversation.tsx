@@ -15,7 +15,10 @@ interface ConversationProps {
   onClose: () => void;
 }
 
-/** One session: its transcript, its open permission requests and the composer, and the pane beside them. */
+/**
+ * One session: its transcript, its open permission requests and the composer, and the pane beside them. The pane stays
+ * when another session is opened.
+ */
 export function Conversation({ id, session, onClose }: ConversationProps) {
   const loaded = useSessionEvents(id);
   const changes = useMemo(() => lastChangesPath(loaded.events), [loaded.events]);
@@ -27,7 +30,7 @@ export function Conversation({ id, session, onClose }: ConversationProps) {
       plan={<PlanPanel events={loaded.events} />}
       other={<OtherSession current={id} />}
     >
-      <ConversationBody id={id} session={session} loaded={loaded} onClose={onClose} />
+      <ConversationBody key={id} id={id} session={session} loaded={loaded} onClose={onClose} />
     </WorkbenchFrame>
   );
 }

@@ -1,5 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { startTransition, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { afterPaint } from "../../../client/afterPaint";
 import type { HistoryEntry } from "../../../client/api";
 import { Icon } from "../../../ui/Icon";
 import { Notice } from "../../../ui/Notice";
@@ -20,6 +21,10 @@ import { WaitingLabel } from "./WaitingLabel";
 /** Items from the top at which older ones are loaded. */
 const LOAD_OLDER_AT = 12;
 const MAX_ANNOUNCED = 500;
+/** Items out of sight that are drawn beside those in sight. */
+const OVERSCAN = 6;
+/** About the height of the transcript, until it is measured. */
+const HEIGHT_AT_FIRST = Math.round(innerHeight * 0.75);
 const NO_ENTRIES: readonly HistoryEntry[] = [];
 
 interface TranscriptProps {
@@ -51,6 +56,7 @@ export function Transcript({
   const [action, setAction] = useState<HistoryAction | null>(null);
   const [rewindTurn, setRewindTurn] = useState<number | null>(null);
   const pane = useRef<HTMLDivElement>(null);
+  const isPainted = useIsPainted(loaded);
 
   const settled = useMemo(() => transcriptItems(events), [events]);
   const items = useMemo(() => withStreams(settled, streams), [settled, streams]);
@@ -62,6 +68,10 @@ export function Transcript({
 
   const list = useVirtualizer({
     count: items.length,
+    // It begins with the items, at their end. Without them it would draw the first ones and then go to the last ones.
+    enabled: loaded,
+    initialRect: { width: 0, height: HEIGHT_AT_FIRST },
+    initialOffset: (): number => Math.max(0, list.getTotalSize() - HEIGHT_AT_FIRST),
     getScrollElement: () => pane.current,
     estimateSize: (index) => {
       const item = items[index];
@@ -74,12 +84,16 @@ export function Transcript({
     anchorTo: "end",
     followOnAppend: true,
     scrollEndThreshold: NEAR_END,
-    overscan: 6,
+    overscan: isPainted ? OVERSCAN : 0,
     paddingStart: 28,
     // Space for "Working…", so that it moves nothing when it appears. A place in the queue needs some lines.
     paddingEnd: waiting === null ? 44 : 132,
   });
   const rows = list.getVirtualItems();
+  // Where it begins is an estimate. Before the first paint the rows are measured, and their end is where it is.
+  useLayoutEffect(() => {
+    if (loaded) list.scrollToEnd();
+  }, [loaded, list]);
   const lastSeq = events.at(-1)?.seq ?? 0;
   const scroll = useScrollToEnd(pane, list, lastSeq, promptsSent);
 
@@ -161,6 +175,15 @@ export function Transcript({
       )}
     </TranscriptContext>
   );
+}
+
+/** Whether what is in sight was painted. What is out of sight follows in short steps. */
+function useIsPainted(loaded: boolean): boolean {
+  const [isPainted, setPainted] = useState(false);
+  useEffect(() => {
+    if (loaded) return afterPaint(() => startTransition(() => setPainted(true)));
+  }, [loaded]);
+  return isPainted;
 }
 
 /** What the items of the transcript share. It changes only when they must be drawn again. */

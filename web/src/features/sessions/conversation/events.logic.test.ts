@@ -18,6 +18,18 @@ test("an event is kept once and in its place, in whatever order events arrive", 
   expect(seqs(mergeEvents([event(3), event(4)], [event(4), event(5), event(3)]))).toEqual([3, 4, 5]);
 });
 
+test("a page that brings nothing new changes nothing, and what is held stays the same object", () => {
+  const log = withPage(EMPTY_LOG, [event(3), event(4)], []);
+  expect(withPage(log, [event(3), event(4)], [])).toBe(log);
+  const more = withPage(log, [event(4), event(5)], []);
+  expect(seqs(more.events)).toEqual([3, 4, 5]);
+  expect(more.events[1]).toBe(log.events[1]);
+  const rewound = mergeEvents(log.events, [event(5, "rewound", { turn: 9 }, null)]);
+  expect(mergeEvents(rewound, [event(4, "message", {}, 9), event(5, "rewound", { turn: 9 }, null)])).toBe(rewound);
+  const writing = applyMessages(log, [{ delta: piece(0, "words") }]);
+  expect(words(withPage(writing, [event(4)], [])), "a text that nobody writes any more").toEqual([]);
+});
+
 test("a rewind removes its turn and those after it, but nothing that came later", () => {
   const held = [event(1, "turn.started", {}, 1), event(2, "turn.started", {}, 2), event(3, "options", {}, null)];
   const after = mergeEvents(held, [event(4, "rewound", { turn: 2 }, null), event(5, "turn.started", {}, 3)]);

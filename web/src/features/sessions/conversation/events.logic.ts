@@ -31,24 +31,27 @@ const keyOf = (one: { kind: string; id: string }) => `${one.kind} ${one.id}`;
 
 const drawKey = (one: { kind: string; id: string }, last: number) => `live ${one.kind} ${one.id} ${last}`;
 
-/** All events once and in order. A rewind removes the events of the turns that it took back. */
+/**
+ * All events once and in order. A rewind removes the events of the turns that it took back. What is held stays the same
+ * object, so that nothing is drawn again when a page brings nothing new.
+ */
 export function mergeEvents(held: readonly SessionEvent[], more: readonly SessionEvent[]): readonly SessionEvent[] {
   if (more.length === 0) return held;
   const last = held.at(-1)?.seq ?? 0;
   const inOrder = more.every((event, index) => event.seq > (more[index - 1]?.seq ?? last));
   const all = inOrder
     ? [...held, ...more]
-    : [...new Map([...held, ...more].map((event) => [event.seq, event] as const)).values()].sort(
+    : [...new Map([...more, ...held].map((event) => [event.seq, event] as const)).values()].sort(
         (a, b) => a.seq - b.seq,
       );
   const rewinds = (inOrder ? more : all).filter((event) => event.kind === "rewound");
-  if (rewinds.length === 0) return all;
-  return all.filter(
+  const left = all.filter(
     (event) =>
       !rewinds.some(
         (rewind) => event.seq < rewind.seq && event.turn !== null && event.turn >= Number(rewind.data["turn"]),
       ),
   );
+  return left.length === held.length && left.every((event, index) => event === held[index]) ? held : left;
 }
 
 /** The streams with one more piece of text; null when the text before it is missing. */
@@ -124,5 +127,6 @@ export function withPage(
     );
   }
   for (const piece of held.unmatched) streams = withPiece(streams, piece, last) ?? streams;
+  if (merged === held.events && held.unmatched.length === 0 && streams.size + held.streams.size === 0) return held;
   return { events: merged, streams, streamedKeys: held.streamedKeys, unmatched: [] };
 }

@@ -15,5 +15,7 @@ export function useRecentEntries(wanted: boolean): ResourceHandle<readonly Histo
     concerns: (event) => hasKind(event, "history."),
     read: (reply) => (reply as HistoryPage).entries,
     delay: DELAY,
+    keep: (entries) => entries,
+    isSecondary: true,
   });
 }

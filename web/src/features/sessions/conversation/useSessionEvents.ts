@@ -1,11 +1,11 @@
-import { useCallback, useEffect, useRef } from "react";
+import { useCallback, useEffect, useMemo, useRef } from "react";
 import type { SessionEvent, SessionEvents, StreamingText } from "../../../client/api";
+import { EVENT_PAGE, sessionEvents } from "../../../client/early";
 import { type Problem, request } from "../../../client/http";
 import { useTopic } from "../../../data/connection";
 import { useResource } from "../../../data/resource";
 import { applyMessages, EMPTY_LOG, type SessionLog, type SessionMessage, type Stream, withPage } from "./events.logic";
 
-const PAGE = 400;
 // A hidden page draws no frames, so it applies messages by a timer.
 const HIDDEN_INTERVAL = 250;
 
@@ -27,58 +27,80 @@ interface LoadedLog extends SessionLog {
   hasOlder: boolean;
 }
 
-/** The events of a session, kept up to date. */
-export function useSessionEvents(id: string): LoadedEvents {
-  const path = `/v1/sessions/${encodeURIComponent(id)}/events?limit=${PAGE}`;
-  /** Messages that arrive before the first page. */
-  const early = useRef<SessionMessage[] | null>([]);
+/** What is known of the requests for one session. */
+interface Loading {
+  /** Messages that arrive before the first page; null afterwards. */
+  early: SessionMessage[] | null;
+  /** The last event before the subscription to the topic, which the first page must have; null until it is known. */
+  readUpTo: number | null;
   /** After a gap in the topic the log starts again from the newest page. */
-  const discardHeld = useRef(false);
+  discardHeld: boolean;
+  isLoadingOlder: boolean;
+}
+
+const notLoaded = (): Loading => ({ early: [], readUpTo: null, discardHeld: false, isLoadingOlder: false });
+
+/** The events of a session, kept up to date. Of a session that was open before, what was seen is there at once. */
+export function useSessionEvents(id: string): LoadedEvents {
+  const path = sessionEvents(id);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each session has its own
+  const loading = useMemo(notLoaded, [id]);
   const { value, problem, reload, update, fail } = useResource<LoadedLog>(path, {
     read: (reply) => logOf(reply as SessionEvents),
     merge: (held, page) => {
-      const isReplaced = held === null || discardHeld.current || !isAdjacent(held, page);
-      discardHeld.current = false;
-      const messages = early.current ?? [];
-      early.current = null;
-      return withMessages(isReplaced ? page : joinLogs(held, page), messages);
+      const isReplaced = held === null || loading.discardHeld || !isAdjacent(held, page);
+      loading.discardHeld = false;
+      const messages = loading.early ?? [];
+      loading.early = null;
+      const joined = withMessages(isReplaced ? page : joinLogs(held, page), messages);
+      if (lastSeqOf(joined) < (loading.readUpTo ?? 0)) {
+        loading.readUpTo = 0;
+        queueMicrotask(reload);
+      }
+      return joined;
     },
+    keep: newestPage,
   });
   const log = value ?? EMPTY_LOG;
 
   const apply = useCallback(
     (messages: readonly SessionMessage[]) => {
-      if (early.current !== null) early.current.push(...messages);
+      if (loading.early !== null) loading.early.push(...messages);
       else update((held) => withMessages(held, messages));
     },
-    [update],
+    [loading, update],
   );
   const receive = useMessageBatches(apply);
 
-  const isLoadingOlder = useRef(false);
   const firstSeq = log.events[0]?.seq ?? 0;
   const loadOlder = useCallback(() => {
-    if (isLoadingOlder.current || firstSeq === 0) return;
-    isLoadingOlder.current = true;
+    if (loading.isLoadingOlder || firstSeq === 0) return;
+    loading.isLoadingOlder = true;
     request<SessionEvents>(`${path}&before=${firstSeq}`).then(
       ({ events }) => {
         // Before the update: the transcript may ask for the next page while it is drawn.
-        isLoadingOlder.current = false;
+        loading.isLoadingOlder = false;
         update((held) => ({ ...withPage(held, events, null), hasOlder: mayHaveOlder(events) }));
       },
       (error: unknown) => {
-        isLoadingOlder.current = false;
+        loading.isLoadingOlder = false;
         fail(error);
       },
     );
-  }, [path, firstSeq, update, fail]);
+  }, [path, firstSeq, loading, update, fail]);
 
   useTopic(
     `session:${id}`,
     {
-      subscribed: reload,
+      subscribed: (seq) => {
+        const isFirst = loading.readUpTo === null;
+        // The first page is still to come, or has every event. After a break it is read again.
+        const isRead = isFirst && (loading.early !== null || lastSeqOf(log) >= seq);
+        loading.readUpTo = isRead ? seq : 0;
+        if (!isRead) reload();
+      },
       resync: () => {
-        discardHeld.current = true;
+        loading.discardHeld = true;
         reload();
       },
       event: (data) => receive({ event: data as SessionEvent }),
@@ -111,6 +133,8 @@ const logOf = ({ events, streaming }: SessionEvents): LoadedLog => ({
   hasOlder: mayHaveOlder(events),
 });
 
+const lastSeqOf = (log: SessionLog): number => log.events.at(-1)?.seq ?? 0;
+
 /** A page of long events has fewer of them than were asked for, so their number says nothing. */
 const mayHaveOlder = (events: readonly SessionEvent[]): boolean => (events[0]?.seq ?? 1) > 1;
 
@@ -123,8 +147,13 @@ const isAdjacent = (held: LoadedLog, page: LoadedLog): boolean =>
 
 function joinLogs(held: LoadedLog, page: LoadedLog): LoadedLog {
   const hasOlder = held.events.length === 0 ? page.hasOlder : held.hasOlder;
-  return { ...withPage(held, page.events, [...page.streams.values()]), hasOlder };
+  const joined = withPage(held, page.events, [...page.streams.values()]);
+  return joined === held && hasOlder === held.hasOlder ? held : { ...joined, hasOlder };
 }
+
+/** What is kept of a session that is left. Older events are loaded again on demand. */
+const newestPage = (log: LoadedLog): LoadedLog =>
+  log.events.length <= EVENT_PAGE ? log : { ...log, events: log.events.slice(-EVENT_PAGE), hasOlder: true };
 
 /** Collects messages and hands on those of one frame together. */
 function useMessageBatches(apply: (messages: readonly SessionMessage[]) => void): (message: SessionMessage) => void {
@@ -147,6 +176,8 @@ function useMessageBatches(apply: (messages: readonly SessionMessage[]) => void)
       document.removeEventListener("visibilitychange", onVisibilityChange);
       cancel.current?.();
       cancel.current = null;
+      // They are of the session that was left.
+      waiting.current = [];
     };
   }, [flush]);
   return useCallback(

@@ -1,5 +1,6 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
 import type { AgentInfo, ModelsState } from "../../../client/api";
+import { AGENTS, MODELS } from "../../../client/early";
 import { useResource } from "../../../data/resource";
 import { go } from "../../../ui/route";
 import { isInstalled } from "../../agents/agents.logic";
@@ -34,8 +35,8 @@ export const useSetup = () => useContext(SetupContext);
 /** What is missing before a session can start. It is fetched again when an agent was added or the window is focused. */
 export function SetupProvider({ children }: { children: ReactNode }) {
   const options = { topic: "agents", concerns: isInstalled };
-  const { value: agents, reload: reloadAgents } = useResource<AgentInfo[]>("/v1/agents", options);
-  const { value: models, reload: reloadModels } = useResource<ModelsState>("/v1/models", options);
+  const { value: agents, reload: reloadAgents } = useResource<AgentInfo[]>(AGENTS, options);
+  const { value: models, reload: reloadModels } = useResource<ModelsState>(MODELS, options);
   const [timesShown, setTimesShown] = useState(0);
   const [connecting, setConnecting] = useState(false);
   const reload = useCallback(() => {

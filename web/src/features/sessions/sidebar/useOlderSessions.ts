@@ -1,8 +1,9 @@
 import { useState } from "react";
 import type { SessionInfo, SessionPage } from "../../../client/api";
+import { SESSION_PAGE } from "../../../client/early";
 import { request } from "../../../client/http";
 import { useToasts } from "../../../ui/Toasts";
-import { SESSION_PAGE, useSessionList } from "../../session-list/SessionListProvider";
+import { useSessionList } from "../../session-list/SessionListProvider";
 
 export interface OlderSessions {
   sessions: readonly SessionInfo[];

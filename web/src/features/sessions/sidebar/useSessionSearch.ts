@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "react";
 import type { SessionInfo, SessionPage } from "../../../client/api";
+import { SESSION_PAGE } from "../../../client/early";
 import type { Problem } from "../../../client/http";
 import { useResource } from "../../../data/resource";
-import { SESSION_PAGE } from "../../session-list/SessionListProvider";
 
 export interface SessionSearch {
   /** Whether there is something to search for. */
