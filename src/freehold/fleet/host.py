@@ -1,7 +1,8 @@
 """The computers of one node, and what the head may do with them.
 
-The head has one control connection, and one more for each link and each folder. All are TLS 1.3 with both certificates
-known by heart. A computer whose head is silent for `KEEP_SECONDS` is ended: the head has told its owner that it is lost.
+The head has one control connection, others that each carry one link after the other, and one for each folder that is
+sent. All are TLS 1.3 with both certificates known by heart. A computer whose head is silent for `KEEP_SECONDS` is
+ended: the head has told its owner that it is lost.
 """
 
 import asyncio
