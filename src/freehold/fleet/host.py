@@ -18,6 +18,7 @@ from freehold.computer.contract.backend import Machine, find_host_pid
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.library.launch import launch
 from freehold.computer.library.removal import remove_tree
+from freehold.computer.library.spread_folder import mark_spread
 from freehold.errors import FreeholdError
 from freehold.fleet.content_cache import ContentCache
 from freehold.fleet.folder_copy import SentState, receive_folder, send_changes
@@ -83,6 +84,7 @@ class NodeHost:
         self._root = folder / "computers"
         remove_tree(self._root)
         self._root.mkdir(parents=True, mode=0o700)
+        mark_spread(self._root)
 
     async def run(self) -> None:
         """Until cancelled. Every computer has ended then."""
