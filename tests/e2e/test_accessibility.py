@@ -198,7 +198,12 @@ async def test_no_page_of_the_settings_moves_while_its_data_arrives(
 
 async def test_an_entry_that_was_undone(freehold: RunningFreehold, page: Page) -> None:
     """Its colours have enough contrast, open and closed, in both themes; and so has what history tells the owner."""
-    notice = {"code": "history.set-aside", "message": "1 file was moved aside", "hint": "It is in /home/x", "at": "2026-11-15T09:00:00Z"}
+    notice = {
+        "code": "history.set-aside",
+        "message": "1 file was moved aside",
+        "hint": "It is in /home/x",
+        "at": "2026-11-15T09:00:00Z",
+    }
     await page.route("**/v1/history/notices", lambda route: route.fulfill(json=[notice]))
     freehold.file("undone.txt").write_text("soon gone\n")
     await freehold.call("POST", "/v1/history/undo")
