@@ -16,6 +16,7 @@ beforeEach(() => {
   });
 });
 afterEach(() => {
+  vi.useRealTimers();
   vi.unstubAllGlobals();
   localStorage.clear();
 });
@@ -52,6 +53,17 @@ test("who waits for it is told of its failure, and who asks later asks anew", as
   expect(asked).toHaveLength(2);
   await expect(request("/v1/me")).rejects.toThrow(RequestFailed);
   status = 200;
+  expect(await request(NEWEST)).toEqual({ number: 3 });
+});
+
+test("a reply that nobody wanted for long is asked for anew", async () => {
+  vi.useFakeTimers();
+  history.replaceState(null, "", "/files");
+  askEarly();
+  await vi.advanceTimersByTimeAsync(29_000);
+  expect(await request("/v1/me")).toEqual({ number: 1 });
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(arrivedReply(NEWEST)).toBeNull();
   expect(await request(NEWEST)).toEqual({ number: 3 });
 });
 

@@ -7,6 +7,8 @@ export { type Problem, problemIn, RequestFailed } from "freehold-client/connecti
 
 const connection = new Connection("", authorization);
 
+/** Code on a slow network is there by then. A reply that nobody wanted until then says what was, not what is. */
+const EARLY_LIFETIME = 30_000;
 /** Replies that were asked for before the code that needs them was there, by their path. */
 const early = new Map<string, { reply: Promise<unknown>; arrived: unknown }>();
 
@@ -14,12 +16,11 @@ const early = new Map<string, { reply: Promise<unknown>; arrived: unknown }>();
 export function requestEarly(path: string): void {
   const asked = { reply: connection.request(path), arrived: null as unknown };
   early.set(path, asked);
-  asked.reply.then(
-    (reply) => {
-      asked.arrived = reply;
-    },
-    () => early.delete(path),
-  );
+  const forget = () => early.delete(path);
+  asked.reply.then((reply) => {
+    asked.arrived = reply;
+  }, forget);
+  setTimeout(forget, EARLY_LIFETIME);
 }
 
 /** The reply that the next `request` for this path will have, when it is there already; else null. */
