@@ -19,7 +19,6 @@ from pathlib import Path
 from tests.support.fleet import RunningFleet, running_fleet
 from tests.support.processes import find_descendants
 
-from bench.bare_programs import bare_relays, time_tls
 from bench.batch import SCRIPT, run_plain
 from bench.computer import medians
 from bench.harness import Figure, main
@@ -73,16 +72,6 @@ async def measure_use(place: str, rounds: int, size: int) -> dict[str, tuple[flo
             (await computer.run(f"head -c {size}000000 /dev/urandom > large")).check()
         read = await medians(5, lambda: there.files.read("large"), lambda: here.files.read("large"))
     return {"warm": (warm[0] * 1000, warm[1] * 1000), "read": (size / read[0], size / read[1])}
-
-
-async def measure_limit(rounds: int, size: int) -> tuple[float, float]:
-    """MB/s of reading a file of `size` MB through two programs that do nothing else and encrypt nothing, and here."""
-    async with Computer.start(limits=Limits(memory=1024 * MIB)) as here:
-        (await here.run(f"head -c {size}000000 /dev/urandom > large")).check()
-        with bare_relays(here.transport.address) as near:
-            async with Computer.connect(near) as there:
-                bare = await medians(rounds, lambda: there.files.read("large"), lambda: here.files.read("large"))
-    return size / bare[0], size / bare[1]
 
 
 async def time_requests(place: str, count: int) -> list[float]:
@@ -215,10 +204,6 @@ def measure(quick: bool) -> Iterator[Figure]:
         yield _compare("a warm command", "ms", use["warm"], f"at most {MAX_WARM_RATIO} times", met)
         met = use["read"][0] >= MIN_READ_RATIO * use["read"][1]
         yield _compare("read a file", "MB/s", use["read"], f"at least {MIN_READ_RATIO} times", met)
-        limit = runner.run(measure_limit(5, size))
-        yield Figure("the same by two bare programs, not encrypted", limit[0], "MB/s", "here", limit[1])
-        tls = statistics.median(time_tls(size * 1_000_000) for _ in range(5))
-        yield Figure("TLS between two bare programs", size / tls, "MB/s")
         requests = runner.run(time_requests(place, commands))
         slowest = requests[len(requests) * 99 // 100]
         yield Figure("a request to a node and back", statistics.median(requests), "ms", "99 of 100 within", slowest)

@@ -1,11 +1,6 @@
-from types import SimpleNamespace
-from typing import Any, cast
-
 import pytest
-from tests.support.condition import until
 
 from freehold.computer import Computer, ComputerPool
-from freehold.computer.library import pool as pool_module
 from freehold.errors import FreeholdError
 
 
@@ -31,24 +26,6 @@ async def test_a_dead_computer_is_not_handed_out() -> None:
         async with pool.checkout() as computer:
             assert computer is not warm.computer
             assert (await computer.run("true")).ok
-
-
-async def test_while_none_is_ready_the_next_one_is_started_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when the job that got the last one was waiting for it."""
-    monkeypatch.setattr(pool_module, "_REFILL_PAUSE", 3600)
-    started: list[Any] = []
-
-    async def close() -> None:
-        return
-
-    async def start() -> Computer:
-        started.append(SimpleNamespace(state="healthy", is_connected=True, close=close))
-        return cast(Computer, started[-1])
-
-    async with ComputerPool(start, 1) as pool:
-        for number in range(1, 4):
-            async with pool.checkout():
-                await until(lambda wanted=number: len(started) > wanted)  # type: ignore[misc]
 
 
 async def test_waiting_callers_get_the_error_of_a_failed_start() -> None:

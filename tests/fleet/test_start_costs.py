@@ -1,6 +1,5 @@
 """What the start and the end of a computer cost between client, head, node and Ray, and that each gets a clean one."""
 
-import asyncio
 from pathlib import Path
 
 from tests.fleet.fleet_work import SMALL
@@ -59,13 +58,3 @@ async def test_a_second_link_has_a_connection_of_its_own() -> None:
             assert (await other.run("echo other")).stdout == b"other\n"
         assert (await computer.run("echo first")).stdout == b"first\n"
         assert fleet.host.openings == ["control", "link", "link"]
-
-
-async def test_a_computer_that_a_node_is_asked_twice_to_end_ends_once() -> None:
-    async with one_node() as fleet:
-        async with Computer.start(on=fleet.place, limits=SMALL):
-            (id,) = fleet.host._computers
-            link = fleet.head.find_link("shed")
-            assert link is not None
-            await asyncio.gather(link.ask("stop", id, grace=0), link.ask("stop", id, grace=0))
-        assert not fleet.host._computers

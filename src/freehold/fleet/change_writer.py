@@ -7,13 +7,10 @@ may have been moved, and what it held may still be on its way, under another nam
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-
-from blake3 import blake3
 
 from freehold.fleet.copy_writer import CopyWriter, remove_quietly
 from freehold.fleet.folder_state import FolderEntry, is_skipped
@@ -24,13 +21,11 @@ _IN_USE = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
 class ChangeWriter(CopyWriter):
     """`base` is what the folder here and the one on the node had in common. Without `finish` only new names are added.
 
-    A file is complete at its name, or not there. No folder is removed that is not empty: what is left in it is of this
-    machine. `mark` is in the names of drafts: whoever is killed and has the same one again writes over what it has left.
+    No folder is removed that is not empty: what is left in it is of this machine.
     """
 
     def __init__(self, root: Path, base: Mapping[str, FolderEntry], mark: str = "") -> None:
-        super().__init__(root)
-        self._mark = mark or secrets.token_hex(16)
+        super().__init__(root, mark)
         self._base = base
         self._drafts: dict[str, str] = {}
         """Files and links that are complete and wait for their names."""
@@ -112,18 +107,12 @@ class ChangeWriter(CopyWriter):
     def _find_name(self, path: str) -> str:
         return self._new_folders.get(path) or super()._find_name(path)
 
-    def _draft_name(self, path: str) -> str:
-        return f".freehold-{blake3(f'{self._mark}/{path}'.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
-
     def _place(self, parent: int, draft: str, path: str) -> None:
         if path not in self._base:
             with contextlib.suppress(IsADirectoryError):
-                self._rename(parent, draft, path)
+                super()._place(parent, draft, path)
                 return
         self._drafts[path] = draft
-
-    def _rename(self, parent: int, draft: str, path: str) -> None:
-        os.rename(draft, self._find_name(path), src_dir_fd=parent, dst_dir_fd=parent)
 
     def _swap_folder(self, path: str) -> None:
         parent, draft = self._open_parent(path)
@@ -138,12 +127,12 @@ class ChangeWriter(CopyWriter):
         parent, _ = self._open_parent(path)
         draft = self._drafts[path]
         try:
-            self._rename(parent, draft, path)
+            super()._place(parent, draft, path)
         except IsADirectoryError:
             self._forget_handles(path)
             if not _remove_empty(parent, self._find_name(path)):
                 return False
-            self._rename(parent, draft, path)
+            super()._place(parent, draft, path)
         del self._drafts[path]
         return True
 

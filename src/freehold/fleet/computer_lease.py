@@ -12,10 +12,10 @@ from typing import Any, Literal
 from freehold.errors import FreeholdError
 from freehold.fleet.early_connection import EarlyConnection
 from freehold.fleet.folder_copy import receive_changes, send_folder
-from freehold.fleet.folder_state import FolderEntry, FolderState, StateLimits, is_empty, read_folder
+from freehold.fleet.folder_state import FolderEntry, FolderState, StateLimits, read_folder
 from freehold.fleet.node_link import NodeLink
 from freehold.fleet.placer import RoomRequest
-from freehold.fleet.relay import carry_link
+from freehold.fleet.relay import relay
 from freehold.fleet.remote_spec import HOME_PART, WORKSPACE_PART, RemoteSpec
 from freehold.fleet.wire import PIECE, Stream, abort_stream, encode_message
 
@@ -85,10 +85,7 @@ class ComputerLease:
         def read() -> dict[str, FolderState]:
             return {part: read_folder(folder, None, self.limits) for part, folder in self.order.folders.items()}
 
-        if all(map(is_empty, self.order.folders.values())):  # most short tasks have no files
-            states = {part: FolderState() for part in self.order.folders}
-        else:
-            states = await asyncio.to_thread(read)
+        states = await asyncio.to_thread(read)
         self.bases = {part: state.entries for part, state in states.items()}
         for part, state in states.items():
             self._tell_skipped(part, state.skipped)
@@ -143,19 +140,19 @@ class ComputerLease:
         assert task is not None
         self.end_with(task)
         try:
-            node = self.get_node()
-            stream = await self._open_link(node)
-            if await carry_link((reader, writer), stream):
-                node.spares.keep(stream)
+            stream = await self._open_link()
+            await relay((reader, writer), stream)
         except (OSError, TimeoutError, FreeholdError, asyncio.CancelledError):
             pass  # whoever is connected sees the end
         finally:
             abort_stream(writer)
 
-    async def _open_link(self, node: NodeLink) -> Stream:
+    async def _open_link(self) -> Stream:
+        node, opening = self.get_node(), {"open": "link", "computer": self.id}
         stream = await self.early.take() if self.early is not None else None
-        stream = stream or node.spares.take() or await node.connect()
-        stream[1].write(encode_message({"open": "link", "computer": self.id}))
+        if stream is None:
+            return await node.open(opening)
+        stream[1].write(encode_message(opening))
         return stream
 
     def close(self) -> None:

@@ -2,10 +2,13 @@
 
 import contextlib
 import os
+import secrets
 import stat
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from blake3 import blake3
 
 from freehold.fleet.folder_state import FolderEntry
 
@@ -15,9 +18,13 @@ _MAX_HANDLES = 64
 
 
 class CopyWriter:
-    """Blocking. Files get the owner of the folder, which is empty, and which nobody reads before all of it is there."""
+    """Blocking. Files get the owner of the folder. A file is complete at its name, or not there.
 
-    def __init__(self, root: Path) -> None:
+    `mark` is in the names of drafts: whoever is killed and has the same one again writes over what it has left.
+    """
+
+    def __init__(self, root: Path, mark: str = "") -> None:
+        self._mark = mark or secrets.token_hex(16)
         self._root = os.open(root, _FOLDER)
         found = os.fstat(self._root)
         self._owner = (found.st_uid, found.st_gid) if os.geteuid() == 0 else None
@@ -87,8 +94,7 @@ class CopyWriter:
         return path.rpartition("/")[2]
 
     def _draft_name(self, path: str) -> str:
-        """How it is called until it is complete."""
-        return self._find_name(path)
+        return f".freehold-{blake3(f'{self._mark}/{path}'.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
 
     def _forget_handles(self, below: str = "") -> None:
         for path in list(self._handles):
@@ -100,11 +106,12 @@ class CopyWriter:
             os.fchown(handle, *self._owner)
 
     def _place(self, parent: int, draft: str, path: str) -> None:
-        """It is complete. Where others see it, it gets its name now."""
+        """What is complete gets its name."""
+        os.rename(draft, self._find_name(path), src_dir_fd=parent, dst_dir_fd=parent)
 
 
 class DraftFile:
-    """A file that is there after `complete`. Without it nothing is left."""
+    """A file that gets its name in `complete`. Without it nothing is left."""
 
     def __init__(self, folder: CopyWriter, parent: int, entry: FolderEntry) -> None:
         self._folder = folder

@@ -1,11 +1,10 @@
-"""The connection of a computer's first link, ready when it runs: a spare one, or one that is made while it starts."""
+"""The connection of a computer's first link, made while the computer starts. It was never used for anything else."""
 
 import asyncio
 import contextlib
 
 from freehold.errors import FreeholdError
 from freehold.fleet.node_link import NodeLink
-from freehold.fleet.spare_connections import is_unused
 from freehold.fleet.wire import Stream
 
 MAX_AGE = 5.0
@@ -17,13 +16,7 @@ class EarlyConnection:
 
     def __init__(self, node: NodeLink) -> None:
         self._began = asyncio.get_running_loop().time()
-        self._opening: asyncio.Future[Stream] | None
-        spare = node.spares.take()
-        if spare is None:
-            self._opening = asyncio.create_task(node.connect(), name="early connection")
-        else:
-            self._opening = asyncio.get_running_loop().create_future()
-            self._opening.set_result(spare)
+        self._opening: asyncio.Task[Stream] | None = asyncio.create_task(node.connect(), name="early connection")
 
     async def take(self) -> Stream | None:
         """None if it was taken, has failed, is too old or has ended: then the caller makes another one."""
@@ -38,7 +31,7 @@ class EarlyConnection:
             _end(opening)
             raise
         is_old = asyncio.get_running_loop().time() - self._began > MAX_AGE
-        if is_old or not is_unused(stream):
+        if is_old or stream[0].at_eof() or stream[1].is_closing():
             stream[1].transport.abort()
             return None
         return stream
@@ -50,12 +43,12 @@ class EarlyConnection:
             _end(opening)
 
 
-def _end(opening: "asyncio.Future[Stream]") -> None:
+def _end(opening: "asyncio.Task[Stream]") -> None:
     opening.cancel()
     opening.add_done_callback(_abort)
 
 
-def _abort(opening: "asyncio.Future[Stream]") -> None:
+def _abort(opening: "asyncio.Task[Stream]") -> None:
     if not opening.cancelled():
         with contextlib.suppress(OSError, TimeoutError, FreeholdError):
             opening.result()[1].transport.abort()

@@ -78,12 +78,6 @@ def read_folder(root: Path, before: FolderState | None, limits: StateLimits) -> 
     return state
 
 
-def is_empty(root: Path) -> bool:
-    """Blocking, for a moment: one entry is read."""
-    with os.scandir(root) as found:
-        return next(found, None) is None
-
-
 class _FolderScan:
     def __init__(self, state: FolderState, before: FolderState, limits: StateLimits) -> None:
         self._state = state

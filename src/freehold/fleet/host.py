@@ -1,8 +1,7 @@
 """The computers of one node, and what the head may do with them.
 
-The head has one control connection, others that each carry one link after the other, and one for each folder that is
-sent. All are TLS 1.3 with both certificates known by heart. A computer whose head is silent for `KEEP_SECONDS` is
-ended: the head has told its owner that it is lost.
+The head has one control connection, and one more for each link and each folder. All are TLS 1.3 with both certificates
+known by heart. A computer whose head is silent for `KEEP_SECONDS` is ended: the head has told its owner that it is lost.
 """
 
 import asyncio
@@ -18,12 +17,11 @@ from freehold.computer.contract.backend import Machine, find_host_pid
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.library.launch import launch
 from freehold.computer.library.removal import remove_tree
-from freehold.computer.library.spread_folder import mark_spread
 from freehold.errors import FreeholdError
 from freehold.fleet.content_cache import ContentCache
 from freehold.fleet.folder_copy import SentState, receive_folder, send_changes
 from freehold.fleet.node_cards import NodeCards
-from freehold.fleet.relay import carry_link
+from freehold.fleet.relay import relay
 from freehold.fleet.remote_spec import HOME_PART, WORKSPACE_PART, RemoteSpec, build_spec, decode_reported
 from freehold.fleet.shown_folders import ShownFolders
 from freehold.fleet.wire import PIECE, Stream, abort_stream, describe_error, encode_message, read_message
@@ -32,8 +30,6 @@ from freehold.home import Home
 KEEP_SECONDS = 60.0
 SILENCE_SECONDS = 10.0
 """A head that sends nothing for so long is gone, whatever the network says: it sends something every second."""
-NEXT_LINK_SECONDS = 20.0
-"""How long a connection stays open after a link. The head uses it within 10."""
 LINGER_SECONDS = 5.0
 WORDS_PAUSE = 0.5
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -84,7 +80,6 @@ class NodeHost:
         self._root = folder / "computers"
         remove_tree(self._root)
         self._root.mkdir(parents=True, mode=0o700)
-        mark_spread(self._root)
 
     async def run(self) -> None:
         """Until cancelled. Every computer has ended then."""
@@ -119,7 +114,8 @@ class NodeHost:
         if kind == "control":
             await self._serve_control(stream)
         elif kind == "link":
-            await self._carry_links(opening, stream)
+            path = str(self._find(opening.get("computer")).folder / "link")
+            await relay(stream, await asyncio.open_unix_connection(path, limit=PIECE))
         elif kind == "fill":
             computer, part = self._find(opening.get("computer")), _read_part(opening)
             with _said_why():
@@ -137,18 +133,6 @@ class NodeHost:
                 await send_changes(stream, folder, computer.sent[part], limits, is_base_wanted=wants_base)
         else:
             raise FreeholdError("fleet.bad-message", "The connection does not say what it is for")
-
-    async def _carry_links(self, opening: dict[str, Any], stream: Stream) -> None:
-        """One after the other. Here nothing can be said but what is part of a link: one that cannot be had ends all."""
-        while opening.get("open") == "link":
-            computer = self._computers.get(str(opening.get("computer")))
-            if computer is None:
-                return
-            guest = await asyncio.open_unix_connection(str(computer.folder / "link"), limit=PIECE)
-            if not await carry_link(guest, stream):
-                return
-            async with asyncio.timeout(NEXT_LINK_SECONDS):
-                opening = await read_message(stream[0])
 
     async def _receive_shown(self, digest: object, stream: Stream) -> None:
         if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
@@ -283,9 +267,7 @@ class NodeHost:
         return {"code": code}
 
     async def _remove(self, id: str) -> None:
-        computer = self._computers.pop(id, None)
-        if computer is None:
-            return  # it was asked for twice
+        computer = self._computers.pop(id)
         await _end_launch(computer)
         if computer.machine is not None:
             await computer.machine.stop(0)

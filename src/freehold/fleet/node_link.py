@@ -23,7 +23,6 @@ from freehold.fleet.node_messages import (
     read_node_message,
 )
 from freehold.fleet.remote_spec import decode_reported
-from freehold.fleet.spare_connections import SpareConnections
 from freehold.fleet.versions import find_skew
 from freehold.fleet.wire import PIECE, Stream, encode_message, read_error, read_message
 
@@ -67,7 +66,6 @@ class NodeLink:
         self._replies: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count(1)
         self._streams: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
-        self.spares = SpareConnections()
         self._heard = 0.0
         self._was_told_lost = True
         self.skew = ""
@@ -195,7 +193,6 @@ class NodeLink:
             self._control.transport.abort()
         self._control, self._writer = None, None
         self.connected.clear()
-        self.spares.close()
         for reply in self._replies.values():
             if not reply.done():
                 error = FreeholdError("fleet.lost", f"The connection to the node {self.address.name} was lost")

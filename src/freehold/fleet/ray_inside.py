@@ -185,7 +185,7 @@ class Groups:
     def __init__(self, ray: Any) -> None:
         self._ray = ray
         self._groups: Any = importlib.import_module("ray.util.placement_group")  # ray.util has a function of that name
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
         self._made: dict[str, Any] = {}
         self._numbers: dict[str, int] = {}
         self._waiting: dict[str, list[float]] = {}
@@ -204,7 +204,6 @@ class Groups:
             self._made[request["id"]] = group
             self._numbers[request["id"]] = request["number"]
             self._waiting[request["id"]] = [time.monotonic(), time.monotonic()]
-            self._lock.notify()
 
     def release(self, id: str) -> None:
         with self._lock:
@@ -218,7 +217,9 @@ class Groups:
         """For ever: says where there is room as soon as there is."""
         names: dict[str, str] = {}
         while True:
-            for id in self._await_due():
+            with self._lock:
+                due = [id for id, (_, at) in self._waiting.items() if at <= time.monotonic()]
+            for id in due:
                 group = self._made.get(id)
                 found = self._groups.placement_group_table(group) if group is not None else {}
                 if found.get("state") == "CREATED":
@@ -232,17 +233,7 @@ class Groups:
                     say({"placed": id, "number": number, "node": names.get(node, "")})
                 else:
                     self._postpone(id)
-
-    def _await_due(self) -> list[str]:
-        """Nothing is looked at while nobody waits."""
-        with self._lock:
-            while True:
-                now = time.monotonic()
-                due = [id for id, (_, at) in self._waiting.items() if at <= now]
-                if due:
-                    return due
-                first = min((at for _, at in self._waiting.values()), default=None)
-                self._lock.wait(None if first is None else first - now)
+            time.sleep(FIRST_PAUSE)
 
     def _postpone(self, id: str) -> None:
         with self._lock:

@@ -45,15 +45,8 @@ TUNING = {
     "RAY_ROTATION_MAX_BYTES": "10000000",
     "RAY_ROTATION_BACKUP_COUNT": "1",
     "AUTOSCALER_UPDATE_INTERVAL_S": "2",
-    "RAY_memory_monitor_refresh_ms": "0",
-    "RAY_event_stats": "0",
-    "RAY_io_context_monitor_probe_interval_ms": "10000",
-    "RAY_io_context_event_loop_lag_collection_interval_ms": "10000",
-    "RAY_raylet_check_gc_period_milliseconds": "5000",
-    "RAY_enable_metrics_collection": "0",
 }
-"""A node that is silent is dead after about 5 s instead of a minute. Ray measures nothing of itself for a dashboard that
-nobody opens, and watches the memory of no tasks: an idle one takes a quarter less of the processor."""
+"""A node that is silent is dead after about 5 s instead of a minute."""
 
 
 @dataclass(frozen=True)

@@ -43,18 +43,6 @@ async def read_message(reader: asyncio.StreamReader, most: int = MAX_MESSAGE) ->
     return found
 
 
-def read_now(reader: asyncio.StreamReader) -> bytes | None:
-    """What has arrived: None if nothing has, and empty at the end."""
-    reading = reader.read(PIECE)
-    try:
-        reading.send(None)
-    except StopIteration as done:
-        data: bytes = done.value
-        return data
-    reading.close()
-    return None
-
-
 async def write_rows(writer: asyncio.StreamWriter, rows: Sequence[object]) -> None:
     """A list of any length, for `read_rows` at the other end."""
     for at in range(0, len(rows), MAX_ROWS):

@@ -22,7 +22,6 @@ from freehold.computer.batch.task import (
     TaskState,
     TaskStopped,
 )
-from freehold.computer.library.spread_folder import mark_spread
 from freehold.errors import FreeholdError
 
 TASKS_FOLDER, DRAFTS_FOLDER = "tasks", ".drafts"
@@ -189,7 +188,7 @@ class Batch:
 
     async def _carry_out_all(self, journal: BatchJournal) -> None:
         drafts = self._folder / DRAFTS_FOLDER
-        await asyncio.to_thread(_prepare_folders, self._folder, self._folder / TASKS_FOLDER, drafts)
+        await asyncio.to_thread(_prepare_folders, self._folder / TASKS_FOLDER, drafts)
         self._meter = RateMeter()
         try:
             async with self._work.open(journal.header.id, self._cost or 0.0), asyncio.TaskGroup() as group:
@@ -297,9 +296,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_ERROR else f"{text[: MAX_ERROR - 1]}…"
 
 
-def _prepare_folders(folder: Path, tasks: Path, drafts: Path) -> None:
-    """Drafts of a process that was killed are removed. New ones are not beside the computers that come and go."""
+def _prepare_folders(tasks: Path, drafts: Path) -> None:
+    """Drafts of a process that was killed are removed."""
     remove_folders([drafts])
-    mark_spread(folder)
     for one in (tasks, drafts):
         one.mkdir(mode=0o700, exist_ok=True)

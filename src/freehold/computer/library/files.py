@@ -27,8 +27,6 @@ from freehold.computer.library.stream import ChannelStream
 from freehold.errors import FreeholdError
 
 _REQUEST = 128 * 1024
-_FEW_ROWS = 100
-"""So many are read sooner than a thread begins."""
 
 Item = dict[str, Any]
 Name = TypeVar("Name", str, bytes, PurePath)
@@ -129,8 +127,6 @@ class Files:
         """Everything below a folder, each folder before its contents. Names in `skip` are left out at any depth."""
         item = {"do": "walk", "path": path_to_text(path), "depth": depth, "skip": list(skip), "most": limit}
         outcome = await self._one(item, most_rows=limit)
-        if len(outcome.rows) <= _FEW_ROWS:
-            return _entries(outcome)
         return await asyncio.to_thread(_entries, outcome)  # there may be hundreds of thousands
 
     async def glob(self, pattern: str, path: PathLike = ".", *, limit: int = MAX_ROWS) -> Entries:

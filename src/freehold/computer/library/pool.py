@@ -127,8 +127,6 @@ class ComputerPool:
             self._used_up.clear()
             self._changed.set()
             await warm.taken.wait()
-            if self._ready.empty():
-                continue  # whoever took it may have waited for it, and the next one would
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_REFILL_PAUSE):
                     await self._used_up.wait()
