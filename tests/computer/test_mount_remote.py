@@ -635,7 +635,7 @@ async def test_a_container_sees_the_mount_and_sees_it_again_after_the_helper_was
             old = inside.helper
             os.kill(old, signal.SIGKILL)
             await inside.until_restarted(old)
-            assert "new" in await inside.run(f"ls /mnt/remote/use-{name}")
+            assert "new" in await inside.until_runs(f"ls /mnt/remote/use-{name}")
 
 
 async def until_waits(computer: Computer, program: str) -> None:
